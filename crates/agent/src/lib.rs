@@ -1,1 +1,4 @@
 //! Placeholder.
+
+pub mod provider;
+pub mod tools;
