@@ -8,3 +8,4 @@ pub mod asked;
 pub mod history;
 pub mod ids;
 pub mod question;
+pub mod restore;
