@@ -7,5 +7,7 @@ pub mod answers;
 pub mod asked;
 pub mod history;
 pub mod ids;
+pub mod policy;
 pub mod question;
 pub mod restore;
+pub mod session;

@@ -1,0 +1,188 @@
+//! Votes and answers: one compare-and-set, one winner (I2).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::answers::Answers;
+use crate::ids::{Generation, QuestionId, RequestId, ResponseId};
+use crate::policy::{Ballot, Capture, Verdict, Voter, judge};
+use crate::question::OPTION_SUBMIT;
+use crate::session::command::{Choice, Context};
+use crate::session::event::Event;
+use crate::session::rejection::Rejection;
+use crate::session::state::{Answerer, CloseCause, Decision, Question, Session, Settlement, State};
+
+pub(super) struct Vote {
+    pub voter: Voter,
+    pub by: Answerer,
+    pub option: Option<String>,
+    pub answers: Option<Value>,
+}
+
+pub(super) struct Answer {
+    pub generation: Generation,
+    pub voter: Voter,
+    pub by: Answerer,
+    pub choice: Choice,
+    pub response: Option<ResponseId>,
+}
+
+/// A vote on the peer's route, in the order of its checks (WIRE c.2).
+pub(super) fn vote(
+    session: &Session,
+    request: &RequestId,
+    vote: Vote,
+    context: &Context,
+) -> Result<Vec<Event>, Rejection> {
+    let question = session.by_request(request).ok_or(Rejection::UnknownQuestion)?;
+    still_open(question)?;
+    let is_live = question
+        .asking
+        .as_ref()
+        .is_some_and(|asking| asking.request == *request && asking.life == session.life);
+    if !is_live && !context.restore {
+        return Err(Rejection::StaleRequest);
+    }
+    let Some(option) = vote.option else {
+        // The outcome `cancelled` settles for every policy and every voter.
+        let decision = Decision::Declined { option_id: None };
+        return Ok(vec![settled(question, decision, vote.by, None, context)]);
+    };
+    let decision = decision_of(question, &option, |question| {
+        Answers::lenient(vote.answers.as_ref(), question.body.questions()).map(|lenient| lenient.answers)
+    })?;
+    settle(session, question, decision, vote.voter, vote.by, None, context)
+}
+
+/// An answer on our own route (D2).
+pub(super) fn answer(
+    session: &Session,
+    id: &QuestionId,
+    answer: Answer,
+    context: &Context,
+) -> Result<Vec<Event>, Rejection> {
+    let question = session.question(id).ok_or(Rejection::UnknownQuestion)?;
+    if question.generation != answer.generation {
+        return Err(Rejection::StaleGeneration { actual: question.generation });
+    }
+    let decision = match answer.choice {
+        Choice::Decline => Ok(Decision::Declined { option_id: None }),
+        Choice::Answers(_) if !question.body.is_question() => {
+            Err(Rejection::WrongKind("this is a permission: choose an option with \"optionId\", or decline"))
+        }
+        Choice::Answers(value) => Answers::strict(&value, question.body.questions())
+            .map(|answers| Decision::Answered { answers })
+            .map_err(Rejection::from),
+        Choice::Option(_) if question.body.is_question() => {
+            Err(Rejection::WrongKind("this is a question: give \"answers\", or decline"))
+        }
+        Choice::Option(option) => decision_of(question, &option, |_| unreachable_answers()),
+    };
+    // A retry of the answer that settled it learns the same again; it need not be valid to be compared.
+    if let (State::Settled(settlement), Some(response)) = (&question.state, &answer.response)
+        && settlement.response.as_ref() == Some(response)
+    {
+        let same = decision.is_ok_and(|decision| decision == settlement.decision);
+        return if same { Ok(Vec::new()) } else { Err(Rejection::ResponseIdReused) };
+    }
+    still_open(question)?;
+    let is_asked = question.asking.as_ref().is_some_and(|asking| asking.life == session.life);
+    if !is_asked && !question.body.is_question() {
+        let cause = CloseCause::ProcessRestarted;
+        return Err(Rejection::Closed { cause, question: Arc::clone(question) });
+    }
+    if !is_asked && !context.restore {
+        return Err(Rejection::RestoreDisabled);
+    }
+    settle(session, question, decision?, answer.voter, answer.by, answer.response, context)
+}
+
+/// A permission takes no answers, so this cannot be asked for.
+fn unreachable_answers() -> Result<Answers, crate::answers::InvalidAnswers> {
+    Err(crate::answers::InvalidAnswers::NotAMap)
+}
+
+fn still_open(question: &Arc<Question>) -> Result<(), Rejection> {
+    match &question.state {
+        State::Open => Ok(()),
+        State::Settled(_) => Err(Rejection::AlreadySettled(Arc::clone(question))),
+        State::Closed { cause, .. } => {
+            Err(Rejection::Closed { cause: *cause, question: Arc::clone(question) })
+        }
+    }
+}
+
+fn decision_of(
+    question: &Question,
+    option: &str,
+    answers: impl FnOnce(&Question) -> Result<Answers, crate::answers::InvalidAnswers>,
+) -> Result<Decision, Rejection> {
+    let Some(offered) = question.options.iter().find(|offered| offered.option_id == option) else {
+        let offered: Vec<_> = question.options.iter().map(|offered| offered.option_id.as_str()).collect();
+        return Err(Rejection::InvalidOption { option: option.to_owned(), offered: offered.join(", ") });
+    };
+    Ok(if offered.rejects() {
+        Decision::Declined { option_id: Some(option.to_owned()) }
+    } else if question.body.is_question() && option == OPTION_SUBMIT {
+        Decision::Answered { answers: answers(question)? }
+    } else {
+        Decision::Selected { option_id: option.to_owned() }
+    })
+}
+
+fn settle(
+    session: &Session,
+    question: &Arc<Question>,
+    decision: Decision,
+    voter: Voter,
+    by: Answerer,
+    response: Option<ResponseId>,
+    context: &Context,
+) -> Result<Vec<Event>, Rejection> {
+    let asking = question.asking.as_ref().filter(|asking| asking.life == session.life);
+    let (capture, ballots) = match asking {
+        Some(asking) => (asking.capture.clone(), asking.ballots.as_slice()),
+        None => (capture_unasked(session, question, context), &[][..]),
+    };
+    let choice = choice_key(&decision);
+    match judge(&capture, ballots, &voter, &choice) {
+        Verdict::Settles => Ok(vec![settled(question, decision, by, response, context)]),
+        Verdict::Counts if asking.is_none() => Err(Rejection::NotAsked),
+        Verdict::Counts => match voter.client {
+            Some(client) => {
+                Ok(vec![Event::Voted { generation: question.generation, ballot: Ballot { client, choice } }])
+            }
+            None => Err(Rejection::NotAsked),
+        },
+        Verdict::Repeats => Ok(Vec::new()),
+        Verdict::Refused(reason) => Err(Rejection::Forbidden { reason, question: Arc::clone(question) }),
+    }
+}
+
+/// The policy of a question that is answered while nobody asks it: as it would be issued now.
+fn capture_unasked(session: &Session, question: &Question, context: &Context) -> Capture {
+    let authors: BTreeSet<_> = question.author.iter().cloned().collect();
+    Capture::issue(context.strategy, authors, &session.clients, context.quorum)
+}
+
+/// What agreeing votes have in common: for a question the answers, not only the option (V2).
+fn choice_key(decision: &Decision) -> String {
+    match decision {
+        Decision::Answered { answers } => answers.iter().map(|(i, text)| format!("{i}={text}\n")).collect(),
+        Decision::Selected { option_id } => format!("option {option_id}"),
+        Decision::Declined { .. } => "decline".to_owned(),
+    }
+}
+
+fn settled(
+    question: &Question,
+    decision: Decision,
+    by: Answerer,
+    response: Option<ResponseId>,
+    context: &Context,
+) -> Event {
+    let settlement = Settlement { decision, by, at: context.now, response };
+    Event::Settled { generation: question.generation, settlement }
+}

@@ -1,0 +1,78 @@
+//! Opening, taking up, reconciling and deleting a session.
+
+use crate::ids::ClientId;
+use crate::session::command::Tail;
+use crate::session::event::Event;
+use crate::session::rejection::Rejection;
+use crate::session::state::{CloseCause, Info, Origin, Session, TurnEnd};
+
+pub(super) fn open(session: &Session, info: Info) -> Result<Vec<Event>, Rejection> {
+    if session.info.is_some() { Err(Rejection::AlreadyOpen) } else { Ok(vec![Event::Opened { info }]) }
+}
+
+/// A new fencing token. Consent is never carried over (V6); questions are, and are simply not asked yet.
+pub(super) fn start_life(session: &Session) -> Vec<Event> {
+    let mut events = recover(session);
+    events.push(Event::LifeStarted { life: session.life + 1 });
+    events
+}
+
+pub(super) fn recover(session: &Session) -> Vec<Event> {
+    session
+        .open()
+        .filter(|question| !question.body.is_question())
+        .map(|question| Event::Closed {
+            generation: question.generation,
+            cause: CloseCause::ProcessRestarted,
+        })
+        .collect()
+}
+
+pub(super) fn attach(session: &Session, presented: Option<ClientId>, minted: ClientId) -> Vec<Event> {
+    match presented {
+        Some(client) if session.clients.contains(&client) => Vec::new(),
+        _ => vec![Event::ClientRegistered { client: minted }],
+    }
+}
+
+pub(super) fn delete(session: &Session) -> Vec<Event> {
+    let mut events: Vec<_> = session
+        .open()
+        .map(|question| Event::Closed { generation: question.generation, cause: CloseCause::SessionDeleted })
+        .collect();
+    events.push(Event::Deleted);
+    events
+}
+
+/// Brings the ledger and the history together after a crash. The history is the agent's word on what was
+/// written; the ledger is ours on what was decided.
+pub(super) fn reconcile(session: &Session, tail: &Tail) -> Vec<Event> {
+    // An agent that does not name its turns tells us nothing about calls of earlier ones.
+    let dangles = |question: &crate::session::Question| {
+        question.call.turn.is_none()
+            || (question.call.turn == tail.turn && tail.open.contains(&question.call.call))
+    };
+    let mut events = Vec::new();
+    for question in session.undelivered().filter(|question| !dangles(question)) {
+        events.push(Event::Delivered { generation: question.generation });
+    }
+    let mut waits = false;
+    for question in session.open().filter(|question| question.body.is_question()) {
+        if dangles(question) {
+            waits = true;
+        } else {
+            events.push(Event::Closed { generation: question.generation, cause: CloseCause::OrphanRepair });
+            events.push(Event::Delivered { generation: question.generation });
+        }
+    }
+    if let Some(turn) = session.interrupted() {
+        let id = turn.origin.prompt();
+        let begun = tail.last_prompt.as_ref() == Some(id);
+        match &turn.origin {
+            Origin::Client { .. } if !begun => events.push(Event::TurnRequeued { prompt: id.clone() }),
+            _ if waits || tail.restoring => {}
+            _ => events.push(Event::TurnEnded { prompt: id.clone(), outcome: TurnEnd::Interrupted }),
+        }
+    }
+    events
+}

@@ -1,0 +1,16 @@
+//! One session: its state is a fold of events, [`decide`] says which events follow from a command, and
+//! [`evolve`](Session::evolve) is the only thing that changes it, live and after a crash alike.
+
+mod command;
+mod decide;
+mod event;
+mod evolve;
+mod rejection;
+mod state;
+
+pub use command::{Choice, Command, Context, Tail};
+pub use decide::decide;
+pub use event::{Event, UnaskedCause};
+pub use evolve::Illegal;
+pub use rejection::Rejection;
+pub use state::*;
