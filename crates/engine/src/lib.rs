@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Sessions, their actors, and everything that happens between an agent and people.
+
+pub mod port;
