@@ -71,7 +71,9 @@ pub enum ProviderError {
         retry_after: Option<Duration>,
     },
     /// No connection.
-    #[error("cannot connect to {at} ({attempts} attempts): {message}; check that it runs and that --base-url is right")]
+    #[error(
+        "cannot connect to {at} ({attempts} attempts): {message}; check that it runs and that --base-url is right"
+    )]
     Connect {
         /// Where.
         at: Endpoint,
@@ -95,7 +97,9 @@ pub enum ProviderError {
         var: &'static str,
     },
     /// The reply ended before the model had finished it.
-    #[error("the reply of {at} was cut off ({attempts} attempts): {message}; nothing of it was acted on, so send the prompt again")]
+    #[error(
+        "the reply of {at} was cut off ({attempts} attempts): {message}; nothing of it was acted on, so send the prompt again"
+    )]
     CutOff {
         /// Where.
         at: Endpoint,
@@ -105,7 +109,9 @@ pub enum ProviderError {
         message: String,
     },
     /// The provider reported an error inside its reply.
-    #[error("{at} reported an error in its reply ({attempts} attempts): {message}; nothing of it was acted on, so send the prompt again")]
+    #[error(
+        "{at} reported an error in its reply ({attempts} attempts): {message}; nothing of it was acted on, so send the prompt again"
+    )]
     Reported {
         /// Where.
         at: Endpoint,
@@ -115,7 +121,9 @@ pub enum ProviderError {
         message: String,
     },
     /// The reply is not what the protocol says, or is too large.
-    #[error("{at} does not answer as expected: {message}; check that --base-url names an endpoint of the right kind")]
+    #[error(
+        "{at} does not answer as expected: {message}; check that --base-url names an endpoint of the right kind"
+    )]
     Malformed {
         /// Where.
         at: Endpoint,

@@ -15,6 +15,12 @@ use tokio_util::sync::CancellationToken;
 pub mod config;
 pub mod demo;
 mod error;
+pub mod genai;
+mod http;
+pub mod openai;
+mod reply;
+mod sse;
+mod turns;
 
 pub use config::{ConfigError, ModelConfig};
 pub use error::{Endpoint, ProviderError};
