@@ -39,7 +39,7 @@ pub fn read(path: &Utf8Path) -> Result<History, ReadError> {
     from_bytes(&bytes).map_err(|error| read_error(path, error))
 }
 
-fn from_bytes(bytes: &[u8]) -> Result<History, ChainError> {
+pub(crate) fn from_bytes(bytes: &[u8]) -> Result<History, ChainError> {
     let index = chain::index(bytes)?;
     let mut history = History { damaged: index.damaged, ..History::default() };
     for at in index.path {

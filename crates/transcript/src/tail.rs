@@ -196,3 +196,6 @@ impl Found {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
