@@ -9,6 +9,7 @@ use holdpoint_transcript::replay::{self, Finalise, Window};
 use holdpoint_transcript::{Durability, Parent, Writer, history, tail};
 use serde_json::{Value, json};
 
+#[cfg(test)]
 fn foreign(uuid: &str, parent: Option<&str>, kind: &str, rest: Value) -> Value {
     let mut line = json!({"uuid": uuid, "parentUuid": parent, "sessionId": "s", "type": kind,
         "timestamp": "2026-01-02T03:04:05.678Z", "cwd": "/w", "version": "0.24.4", "gitBranch": "main",
