@@ -24,6 +24,7 @@ fn ends(bytes: &[u8]) -> Vec<usize> {
 }
 
 /// Everything reads, and what was appended last is on a line of its own.
+#[cfg(test)]
 fn all_readers_agree(path: &camino::Utf8PathBuf, last: &str) {
     let scan = tail::scan(path).unwrap();
     assert_eq!(scan.next_parent, holdpoint_transcript::Parent::Of(common::id(last)));

@@ -24,6 +24,7 @@ fn long() -> Vec<Record> {
     records
 }
 
+#[cfg(test)]
 fn ids(updates: &[Value]) -> Vec<String> {
     updates.iter().map(|u| u["_meta"]["qwen.session.recordId"].as_str().unwrap().to_owned()).collect()
 }
