@@ -1,0 +1,3 @@
+//! Tests of what is SQLite's own; the suite is `conformance`.
+
+mod suite;

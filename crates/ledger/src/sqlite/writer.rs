@@ -1,0 +1,253 @@
+//! The one thread that writes: it commits everything that waits in one transaction, then answers.
+
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use rusqlite::{Connection, ErrorCode};
+
+use super::apply::{self, Applied, ApplyError, Places};
+use super::open::{self, Meta, Opened};
+use super::queue::{Job, Queue};
+use crate::contract::AppendError;
+
+/// The writer's side of the file.
+pub(super) struct Writer {
+    dir: Utf8PathBuf,
+    connection: Connection,
+    meta: Meta,
+    run: u64,
+    /// The new file has yet to be made durable.
+    fresh: bool,
+    /// This run's number is in the file.
+    counted: bool,
+    /// Where the sessions of a batch were whose commit failed: until a new connection has shown that they still
+    /// are, nothing is committed.
+    doubt: Option<Places>,
+    #[cfg(test)]
+    faults: Arc<super::faults::Faults>,
+}
+
+type Outcome = Result<(), AppendError>;
+
+impl Writer {
+    pub(super) fn new(
+        dir: Utf8PathBuf,
+        opened: Opened,
+        #[cfg(test)] faults: Arc<super::faults::Faults>,
+    ) -> Self {
+        let Opened { connection, meta, fresh } = opened;
+        let run = meta.run + 1;
+        Self {
+            dir,
+            connection,
+            meta,
+            run,
+            fresh,
+            counted: false,
+            doubt: None,
+            #[cfg(test)]
+            faults,
+        }
+    }
+
+    /// The number of this run. It is in the file only with the first commit: an open that never writes leaves
+    /// nothing behind that could carry it, so the next one may have it.
+    pub(super) fn number(&self) -> u64 {
+        self.run
+    }
+
+    /// Writes until the queue is shut.
+    pub(super) fn work(self, queue: &Arc<Queue>) {
+        // However this thread ends, nobody must wait for it for ever. Dropped last: who waits for the end finds
+        // the file closed.
+        let _end = End(Arc::clone(queue));
+        let mut writer = self;
+        if let Err(error) = writer.settle() {
+            tracing::error!(%error, dir = %writer.dir, "cannot make the new ledger durable; the first commit tries again");
+        }
+        while let Some(batch) = queue.take() {
+            let outcomes = writer.commit(&batch);
+            for (job, outcome) in batch.into_iter().zip(outcomes) {
+                // Nobody may be waiting any more; the commit stands all the same.
+                let _ = job.reply.send(outcome);
+            }
+            writer.tidy();
+        }
+    }
+
+    fn settle(&mut self) -> rusqlite::Result<()> {
+        if self.fresh {
+            open::make_durable(&self.connection, &self.dir)?;
+            self.fresh = false;
+        }
+        Ok(())
+    }
+
+    /// Commits a batch; the answers are in its order.
+    fn commit(&mut self, batch: &[Job]) -> Vec<Outcome> {
+        let refused =
+            |why: &str| batch.iter().map(|_| Err(AppendError::Unavailable(why.to_owned()))).collect();
+        if let Err(why) = self.heal() {
+            return refused(&why);
+        }
+        let mut places = Places::new();
+        let mut result = self.transaction(batch, &mut places, false);
+        if let Err(ApplyError::Refused(_)) = result {
+            // One of them contradicts what is stored. Rare, so only now is it paid for to undo just that one.
+            self.roll_back();
+            places.clear();
+            result = self.transaction(batch, &mut places, true);
+        }
+        let (why, passing) = match result {
+            Ok(outcomes) => return outcomes,
+            // Not reached: with savepoints a refusal is an outcome.
+            Err(ApplyError::Refused(why)) => (why, true),
+            Err(ApplyError::Store(error)) => {
+                let busy = matches!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+                );
+                (error.to_string(), busy)
+            }
+        };
+        self.roll_back();
+        tracing::error!(error = %why, appends = batch.len(), "the ledger cannot commit; nothing is acknowledged");
+        if !passing {
+            self.doubt = Some(places);
+            // At once, so that frames which may have reached the disk are overwritten before anybody is told that
+            // they are not stored. If it cannot be, the next batch tries again.
+            let _ = self.heal();
+        }
+        refused(&why)
+    }
+
+    fn transaction(
+        &mut self,
+        batch: &[Job],
+        places: &mut Places,
+        careful: bool,
+    ) -> Result<Vec<Outcome>, ApplyError> {
+        self.settle()?;
+        self.execute("BEGIN IMMEDIATE")?;
+        let mut outcomes = Vec::with_capacity(batch.len());
+        let mut written = false;
+        for job in batch {
+            if careful {
+                self.execute("SAVEPOINT one")?;
+            }
+            let applied = apply::apply(&self.connection, &job.append, places, self.run);
+            match applied {
+                Ok(Applied::Written) => {
+                    written = true;
+                    outcomes.push(Ok(()));
+                }
+                Ok(Applied::Conflict { actual }) => {
+                    outcomes.push(Err(AppendError::Conflict { expected: job.append.expected, actual }));
+                }
+                Err(ApplyError::Refused(why)) if careful => {
+                    self.execute("ROLLBACK TO one")?;
+                    outcomes.push(Err(AppendError::Unavailable(why)));
+                }
+                Err(error) => return Err(error),
+            }
+            if careful {
+                self.execute("RELEASE one")?;
+            }
+        }
+        if !written {
+            self.execute("ROLLBACK")?;
+            return Ok(outcomes);
+        }
+        if !self.counted {
+            self.connection.prepare_cached("UPDATE meta SET run = ?1 WHERE ref = 1")?.execute([self.run])?;
+        }
+        #[cfg(test)]
+        self.faults.before_commit()?;
+        self.execute("COMMIT")?;
+        self.counted = true;
+        Ok(outcomes)
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    fn roll_back(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::warn!(%error, "cannot roll back; the connection is replaced");
+        }
+    }
+
+    /// After a failed commit: takes a new connection, makes sure that the file is still ours, and commits
+    /// something small. Frames of the failed batch may be in the log behind the last commit (an fsync that fails
+    /// does not say what reached the disk); the small commit overwrites the first of them and so ends the chain
+    /// of checksums that would make them count after a crash. Then the sessions of that batch must be where they
+    /// were.
+    fn heal(&mut self) -> Result<(), String> {
+        let Some(places) = self.doubt.take() else { return Ok(()) };
+        match self.try_heal(&places) {
+            Ok(()) => {
+                tracing::info!("the ledger can commit again");
+                Ok(())
+            }
+            Err(why) => {
+                self.doubt = Some(places);
+                Err(why)
+            }
+        }
+    }
+
+    fn try_heal(&mut self, places: &Places) -> Result<(), String> {
+        let path = self.dir.join(open::FILE);
+        // The old connection stays open until the new one has seen the file: the index of the log lives in shared
+        // memory as long as anybody has it open, and it ends before the failed batch. To build it anew from the
+        // log could take those frames in.
+        let fresh = open::connect(&path, false).map_err(|error| error.to_string())?;
+        let meta = open::meta(&fresh).map_err(|error| error.to_string())?;
+        if meta.identity != self.meta.identity {
+            return Err(format!(
+                "{path} was replaced by another ledger under the running daemon; start it again"
+            ));
+        }
+        fresh
+            .execute_batch("BEGIN IMMEDIATE; UPDATE meta SET heals = heals + 1 WHERE ref = 1; COMMIT")
+            .map_err(|error| error.to_string())?;
+        for (session, before) in places {
+            let now = apply::stored_place(&fresh, session).map_err(|error| error.to_string())?;
+            if now.stored != before.stored {
+                return Err(format!(
+                    "the session {session} has {} events after a failed commit, and had {}; start the daemon again",
+                    now.stored, before.stored
+                ));
+            }
+        }
+        self.connection = fresh;
+        Ok(())
+    }
+
+    /// Moves the log into the file when it is long. After the callers were answered: only the next batch waits
+    /// for it.
+    fn tidy(&mut self) {
+        if self.doubt.is_some() {
+            return;
+        }
+        let done = open::log_frames(&self.connection).and_then(|frames| {
+            if frames >= open::CHECKPOINT_FRAMES { open::checkpoint(&self.connection) } else { Ok(()) }
+        });
+        if let Err(error) = done {
+            // The frames stay in the log, which grows instead; the next commit says if that fails too.
+            tracing::warn!(%error, "cannot move the ledger's log into its file");
+        }
+    }
+}
+
+/// Ends the queue when it is dropped.
+struct End(Arc<Queue>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
