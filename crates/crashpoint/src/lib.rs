@@ -47,3 +47,18 @@ pub fn hit(name: &str) {
         std::thread::park();
     }
 }
+
+/// Whether a test wants what follows never to happen, so that it can kill the process itself in between: the
+/// caller then leaves it undone.
+#[cfg(not(feature = "enabled"))]
+#[inline(always)]
+pub fn withheld(_name: &str) -> bool {
+    false
+}
+
+/// Whether a test wants what follows never to happen, so that it can kill the process itself in between: the
+/// caller then leaves it undone.
+#[cfg(feature = "enabled")]
+pub fn withheld(name: &str) -> bool {
+    std::env::var("HOLDPOINT_WITHHOLD").is_ok_and(|wanted| wanted == name)
+}

@@ -235,7 +235,11 @@ pub trait Agent: Send + Sync + 'static {
     fn pid(&self) -> Option<u32>;
 
     /// Makes a session. What the agent says of it from then on goes to `sink`.
-    fn new_session(&self, new: NewSession, sink: mpsc::Sender<FromAgent>) -> Reply<Result<TakenUp, AgentError>>;
+    fn new_session(
+        &self,
+        new: NewSession,
+        sink: mpsc::Sender<FromAgent>,
+    ) -> Reply<Result<TakenUp, AgentError>>;
 
     /// Takes a stored session up, or looks again at one that it has. What it says of it goes to `sink`.
     fn take_up(&self, take: TakeUp, sink: mpsc::Sender<FromAgent>) -> Reply<Result<TakenUp, AgentError>>;

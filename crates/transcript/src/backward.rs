@@ -52,6 +52,13 @@ impl<R: Read + Seek> Backward<R> {
         })
     }
 
+    /// Takes the source to end at this offset, unless it ends before it.
+    pub(crate) fn end_at(&mut self, end: u64) {
+        if end < self.start {
+            self.before(end);
+        }
+    }
+
     /// Goes on with the line before the one that starts at `offset`.
     pub(crate) fn before(&mut self, offset: u64) {
         self.start = offset;

@@ -60,6 +60,11 @@ impl<R: Read + Seek> Walk<R> {
         Ok(Self { lines: Backward::new(source)?, pending: None, want: Want::Leaf, damaged: 0 })
     }
 
+    /// Takes the file to end at this offset, unless it ends before it. To be called before [`Walk::next`].
+    pub(crate) fn end_at(&mut self, end: u64) {
+        self.lines.end_at(end);
+    }
+
     /// The next record towards the root.
     pub(crate) fn next(&mut self) -> Result<Option<Placed>, ChainError> {
         let placed = match std::mem::replace(&mut self.want, Want::Nothing) {

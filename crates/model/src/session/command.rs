@@ -7,7 +7,7 @@ use super::state::{Answerer, Body, CallKey, Info, Prompt, TurnEnd, VoteOption};
 use crate::ids::{
     CallId, ClientId, Generation, Micros, PromptId, QuestionId, RecordId, RequestId, ResponseId,
 };
-use crate::policy::{Strategy, Voter};
+use crate::policy::{Forbidden, Strategy, Voter};
 
 /// What a decision depends on beside the state.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +148,15 @@ pub enum Command {
         choice: Choice,
         /// The answerer's id for it.
         response: Option<ResponseId>,
+    },
+    /// Note that somebody tried to answer who may not (V5).
+    NoteRefusal {
+        /// On which.
+        generation: Generation,
+        /// Who.
+        by: Answerer,
+        /// Why not.
+        reason: Forbidden,
     },
     /// A person stops the turn.
     Cancel {

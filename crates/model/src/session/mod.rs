@@ -9,7 +9,7 @@ mod rejection;
 mod state;
 
 pub use command::{Choice, Command, Context, Tail};
-pub use decide::decide;
+pub use decide::{decide, late_answer};
 pub use event::{Event, UnaskedCause};
 pub use evolve::Illegal;
 pub use rejection::Rejection;

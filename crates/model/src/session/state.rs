@@ -251,6 +251,17 @@ pub enum CloseCause {
 }
 
 impl CloseCause {
+    /// Whether it is an end that the agent writes into its history; else the question is simply gone.
+    pub fn is_a_result(self) -> bool {
+        match self {
+            Self::CancelledBeforeAnswer
+            | Self::UnreachableQuestion
+            | Self::TimedOut
+            | Self::SessionClosed => true,
+            Self::OrphanRepair | Self::SessionDeleted | Self::ProcessRestarted | Self::Withdrawn => false,
+        }
+    }
+
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -17,12 +17,15 @@ pub struct Window {
     pub max_bytes: u64,
     /// Most records that are shown.
     pub max_records: usize,
+    /// Where the file ends for this reader, in bytes: what was appended later is not shown. `None` is where it
+    /// ends now.
+    pub end: Option<u64>,
 }
 
 impl Default for Window {
     /// What the wire promises: 4 MiB, and no more records than a journal holds events.
     fn default() -> Self {
-        Self { max_bytes: 4 * 1024 * 1024, max_records: 10_000 }
+        Self { max_bytes: 4 * 1024 * 1024, max_records: 10_000, end: None }
     }
 }
 
@@ -56,6 +59,9 @@ pub struct Cut {
 /// There is no such file, it is of a newer format, or the system refuses.
 pub fn window(path: &Utf8Path, window: &Window, finalise: &Finalise) -> Result<Replay, ReadError> {
     let mut walk = Walk::new(open(path)?).map_err(|source| read_error(path, source.into()))?;
+    if let Some(end) = window.end {
+        walk.end_at(end);
+    }
     let mut kept: Vec<Placed> = Vec::new();
     let mut cut = false;
     let (mut bytes, mut results) = (0_u64, 0_usize);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::answers::Answers;
+use crate::answers::{Answers, InvalidAnswers};
 use crate::ids::{Generation, QuestionId, RequestId, ResponseId};
 use crate::policy::{Ballot, Capture, Verdict, Voter, judge};
 use crate::question::OPTION_SUBMIT;
@@ -64,30 +64,11 @@ pub(super) fn answer(
     context: &Context,
 ) -> Result<Vec<Event>, Rejection> {
     let question = session.question(id).ok_or(Rejection::UnknownQuestion)?;
-    if question.generation != answer.generation {
-        return Err(Rejection::StaleGeneration { actual: question.generation });
+    if !question.is_open() {
+        return late_answer(question, answer.generation, answer.choice, answer.response.as_ref())
+            .map(|()| Vec::new());
     }
-    let decision = match answer.choice {
-        Choice::Decline => Ok(Decision::Declined { option_id: None }),
-        Choice::Answers(_) if !question.body.is_question() => {
-            Err(Rejection::WrongKind("this is a permission: choose an option with \"optionId\", or decline"))
-        }
-        Choice::Answers(value) => Answers::strict(&value, question.body.questions())
-            .map(|answers| Decision::Answered { answers })
-            .map_err(Rejection::from),
-        Choice::Option(_) if question.body.is_question() => {
-            Err(Rejection::WrongKind("this is a question: give \"answers\", or decline"))
-        }
-        Choice::Option(option) => decision_of(question, &option, |_| unreachable_answers()),
-    };
-    // A retry of the answer that settled it learns the same again; it need not be valid to be compared.
-    if let (State::Settled(settlement), Some(response)) = (&question.state, &answer.response)
-        && settlement.response.as_ref() == Some(response)
-    {
-        let same = decision.is_ok_and(|decision| decision == settlement.decision);
-        return if same { Ok(Vec::new()) } else { Err(Rejection::ResponseIdReused) };
-    }
-    still_open(question)?;
+    right_generation(question, answer.generation)?;
     let is_asked = question.asking.as_ref().is_some_and(|asking| asking.life == session.life);
     if !is_asked && !question.body.is_question() {
         let cause = CloseCause::ProcessRestarted;
@@ -96,12 +77,53 @@ pub(super) fn answer(
     if !is_asked && !context.restore {
         return Err(Rejection::RestoreDisabled);
     }
-    settle(session, question, decision?, answer.voter, answer.by, answer.response, context)
+    let decision = chosen(question, answer.choice)?;
+    settle(session, question, decision, answer.voter, answer.by, answer.response, context)
 }
 
-/// A permission takes no answers, so this cannot be asked for.
-fn unreachable_answers() -> Result<Answers, crate::answers::InvalidAnswers> {
-    Err(crate::answers::InvalidAnswers::NotAMap)
+/// Judges an answer to a question that has ended. `Ok` is a retry of the answer that settled it: the answerer
+/// gets the same receipt (D2). What has ended never changes, so the stored question is all that is needed.
+///
+/// # Errors
+/// What became of the question.
+pub fn late_answer(
+    question: &Arc<Question>,
+    generation: Generation,
+    choice: Choice,
+    response: Option<&ResponseId>,
+) -> Result<(), Rejection> {
+    right_generation(question, generation)?;
+    if let (State::Settled(settlement), Some(response)) = (&question.state, response)
+        && settlement.response.as_ref() == Some(response)
+    {
+        let same = chosen(question, choice).is_ok_and(|decision| decision == settlement.decision);
+        return if same { Ok(()) } else { Err(Rejection::ResponseIdReused) };
+    }
+    still_open(question)
+}
+
+fn right_generation(question: &Question, generation: Generation) -> Result<(), Rejection> {
+    if question.generation == generation {
+        Ok(())
+    } else {
+        Err(Rejection::StaleGeneration { actual: question.generation })
+    }
+}
+
+fn chosen(question: &Question, choice: Choice) -> Result<Decision, Rejection> {
+    match choice {
+        Choice::Decline => Ok(Decision::Declined { option_id: None }),
+        Choice::Answers(_) if !question.body.is_question() => {
+            Err(Rejection::WrongKind("this is a permission: choose an option with \"optionId\", or decline"))
+        }
+        Choice::Answers(value) => {
+            Ok(Decision::Answered { answers: Answers::strict(&value, question.body.questions())? })
+        }
+        Choice::Option(_) if question.body.is_question() => {
+            Err(Rejection::WrongKind("this is a question: give \"answers\", or decline"))
+        }
+        Choice::Option(option) => decision_of(question, &option, |_| Err(InvalidAnswers::NotAMap)),
+    }
 }
 
 fn still_open(question: &Arc<Question>) -> Result<(), Rejection> {
@@ -117,7 +139,7 @@ fn still_open(question: &Arc<Question>) -> Result<(), Rejection> {
 fn decision_of(
     question: &Question,
     option: &str,
-    answers: impl FnOnce(&Question) -> Result<Answers, crate::answers::InvalidAnswers>,
+    answers: impl FnOnce(&Question) -> Result<Answers, InvalidAnswers>,
 ) -> Result<Decision, Rejection> {
     let Some(offered) = question.options.iter().find(|offered| offered.option_id == option) else {
         let offered: Vec<_> = question.options.iter().map(|offered| offered.option_id.as_str()).collect();

@@ -7,7 +7,7 @@ use crate::policy::Capture;
 use crate::session::command::Context;
 use crate::session::event::{Event, UnaskedCause};
 use crate::session::rejection::Rejection;
-use crate::session::state::{Asking, Body, CallKey, CloseCause, Question, Session, VoteOption};
+use crate::session::state::{Asking, Body, CallKey, CloseCause, Question, Session, State, VoteOption};
 
 /// Most questions that one session may ask at once (WIRE c.4).
 const MAX_PENDING: usize = 64;
@@ -84,18 +84,9 @@ fn is_the_same(session: &Session, known: &Question, ask: &Ask) -> bool {
 /// Whether a question's end is one that the agent must be told, instead of asking people again.
 fn is_an_end_for_the_agent(question: &Question) -> bool {
     match &question.state {
-        crate::session::State::Open => false,
-        crate::session::State::Settled(_) => true,
-        crate::session::State::Closed { cause, .. } => match cause {
-            CloseCause::CancelledBeforeAnswer | CloseCause::UnreachableQuestion | CloseCause::TimedOut => {
-                true
-            }
-            CloseCause::OrphanRepair
-            | CloseCause::SessionDeleted
-            | CloseCause::ProcessRestarted
-            | CloseCause::SessionClosed
-            | CloseCause::Withdrawn => false,
-        },
+        State::Open => false,
+        State::Settled(_) => true,
+        State::Closed { cause, .. } => cause.is_a_result(),
     }
 }
 

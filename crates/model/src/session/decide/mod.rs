@@ -5,6 +5,8 @@ mod asking;
 mod lifecycle;
 mod turns;
 
+pub use answering::late_answer;
+
 use super::command::{Command, Context};
 use super::event::Event;
 use super::rejection::Rejection;
@@ -40,6 +42,9 @@ pub fn decide(session: &Session, command: Command, context: &Context) -> Result<
         Command::Ask { life, question, request, call, title, body, options } => {
             let ask = asking::Ask { question, request, call, title, body, options };
             asking::ask(session, life, ask, context)
+        }
+        Command::NoteRefusal { generation, by, reason } => {
+            Ok(vec![Event::Refused { generation, by, reason }])
         }
         Command::Cancel { unreachable } => Ok(asking::cancel(session, unreachable, context)),
         Command::EndAsking { generation, cause } => Ok(asking::end(session, generation, cause, context)),

@@ -1,0 +1,57 @@
+//! What the engine is set to.
+
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use holdpoint_model::policy::Strategy;
+
+/// The engine's settings.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Where transcripts are.
+    pub data_dir: Utf8PathBuf,
+    /// The workspace for requests that name none: an absolute path.
+    pub workspace: String,
+    /// The agent for sessions that name none.
+    pub agent: String,
+    /// `--restore-ask-user-question` (S1).
+    pub restore: bool,
+    /// Who may answer (V2).
+    pub strategy: Strategy,
+    /// The quorum of a consensus.
+    pub quorum: Option<usize>,
+    /// How long a question is asked; `None` is for ever.
+    pub ask_timeout: Option<Duration>,
+    /// Frames that a session keeps for readers who come back.
+    pub ring_size: usize,
+    /// Prompts that a session may hold, the running one counted.
+    pub max_prompts: Option<usize>,
+    /// How long taking up a stored session may last.
+    pub take_up_timeout: Duration,
+    /// After how long without anything a session that nobody reads is put away.
+    pub idle_timeout: Duration,
+}
+
+impl EngineConfig {
+    /// The settings that a daemon has unless told otherwise.
+    pub fn new(data_dir: Utf8PathBuf, workspace: String) -> Self {
+        Self {
+            data_dir,
+            workspace,
+            agent: "holdpoint".to_owned(),
+            restore: false,
+            strategy: Strategy::FirstResponder,
+            quorum: None,
+            ask_timeout: None,
+            ring_size: 8000,
+            max_prompts: Some(5),
+            take_up_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(30 * 60),
+        }
+    }
+
+    /// Where the transcripts of our agent are.
+    pub fn sessions_dir(&self) -> Utf8PathBuf {
+        self.data_dir.join("sessions")
+    }
+}

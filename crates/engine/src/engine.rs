@@ -1,0 +1,611 @@
+//! The engine: sessions by id, and the inbox over all of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdpoint_ledger::{Ledger, QuestionFilter, QuestionRow, SessionFilter, SessionRow, StateFilter};
+use holdpoint_model::ids::{ClientId, Micros, PromptId, QuestionId, RequestId, SessionId};
+use holdpoint_model::session::{Asking, CloseCause, Info, Rejection, State, late_answer};
+use holdpoint_transcript::ReadError as TranscriptError;
+use holdpoint_transcript::replay::{Direction, Finalise, PageRequest};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::bus::{Cursor, Subscription};
+use crate::config::EngineConfig;
+use crate::error::EngineError;
+use crate::history;
+use crate::port::{Agents, NewSession};
+use crate::session::{
+    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadRequest, Made, Msg, Queued, Receipt, Start,
+    VoteOutcome, VoteRequest,
+};
+use crate::shared::Shared;
+use crate::wire::{question as question_wire, session as session_wire};
+use crate::world::World;
+
+/// The engine. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+    /// The shared default session of each workspace (scope `single`, WIRE a.2).
+    defaults: Arc<Mutex<HashMap<String, SessionId>>>,
+}
+
+/// A session is to be made.
+#[derive(Clone, Debug, Default)]
+pub struct CreateRequest {
+    /// Its id, if one was asked for.
+    pub session: Option<SessionId>,
+    /// The workspace; the daemon's if none is named.
+    pub cwd: Option<String>,
+    /// Whether the workspace's shared session will do.
+    pub shared_scope: bool,
+    /// The approval mode.
+    pub approval_mode: Option<String>,
+    /// What kind of surface asks, and its name for the session.
+    pub source: (Option<String>, Option<String>),
+    /// The client id that the request named.
+    pub client: Option<ClientId>,
+}
+
+/// A list of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct SessionList {
+    /// The rows.
+    pub rows: Vec<Value>,
+    /// The place of the next page: (changed at, session).
+    pub next: Option<(Micros, SessionId)>,
+}
+
+/// A list of questions.
+#[derive(Clone, Debug, Default)]
+pub struct QuestionList {
+    /// The rows.
+    pub rows: Vec<Value>,
+    /// The place of the next page: (asked at, question).
+    pub next: Option<(Micros, QuestionId)>,
+}
+
+/// How much is going on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Sessions that are live.
+    pub sessions: usize,
+    /// Agent processes.
+    pub agents: usize,
+    /// Turns that run or wait.
+    pub running: usize,
+    /// Open questions and permissions, loaded or not.
+    pub open: u64,
+    /// When the oldest of them was asked.
+    pub oldest: Option<Micros>,
+    /// Attached clients.
+    pub clients: usize,
+}
+
+impl Engine {
+    /// An engine over a ledger and agents.
+    pub fn new(
+        config: EngineConfig,
+        ledger: Arc<dyn Ledger>,
+        agents: Arc<dyn Agents>,
+        world: Arc<dyn World>,
+    ) -> Self {
+        let shared = Arc::new(Shared::new(config, ledger, agents, world));
+        Self { shared, defaults: Arc::default() }
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &EngineConfig {
+        &self.shared.config
+    }
+
+    /// Now.
+    pub fn now(&self) -> Micros {
+        self.shared.world.now()
+    }
+
+    /// Makes a session, or attaches to the workspace's shared one.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; the session is not made then.
+    pub async fn create(&self, request: CreateRequest) -> Result<Attached, EngineError> {
+        let cwd = request.cwd.clone().unwrap_or_else(|| self.shared.config.workspace.clone());
+        if request.shared_scope && request.session.is_none() {
+            let known = self.defaults().get(&cwd).cloned();
+            if let Some(handle) = known.and_then(|id| self.shared.find(&id)) {
+                let (reply, answer) = oneshot::channel();
+                if handle.send(Msg::Attach(request.client.clone(), reply)).await.is_ok()
+                    && let Ok(Ok(attached)) = answer.await
+                {
+                    return Ok(attached);
+                }
+            }
+        }
+        let attached = self.make(request.clone(), cwd.clone()).await?;
+        if request.shared_scope && request.session.is_none() {
+            self.defaults().insert(cwd, attached.session.clone());
+        }
+        Ok(attached)
+    }
+
+    async fn make(&self, request: CreateRequest, cwd: String) -> Result<Attached, EngineError> {
+        if self.shared.stop.is_cancelled() {
+            return Err(EngineError::Stopping);
+        }
+        let wanted = request.session.clone();
+        if let Some(id) = &wanted
+            && (self.shared.find(id).is_some() || self.is_stored(id).await?)
+        {
+            return Err(EngineError::SessionExists(id.clone()));
+        }
+        let id = wanted.unwrap_or_else(|| self.shared.world.session_id());
+        let agent = self.shared.agents.connect(&self.shared.config.agent, &cwd).await?;
+        let (sink, from_agent) = mpsc::channel(FROM_AGENT);
+        let new = NewSession { session: id.clone(), cwd: cwd.clone(), approval_mode: request.approval_mode };
+        let taken = agent.new_session(new, sink.clone()).await?;
+        let id = taken.session.clone().unwrap_or(id);
+        let (source_type, source_id) = request.source;
+        let info =
+            Info { workspace_cwd: cwd, agent: self.shared.config.agent.clone(), source_type, source_id };
+        let (reply, answer) = oneshot::channel();
+        let made = Made { info, agent, taken, sink, from_agent, client: request.client, reply };
+        if self.shared.start_new(&id, Start::New(Box::new(made))).is_none() {
+            return Err(EngineError::SessionExists(id));
+        }
+        answer.await.unwrap_or(Err(EngineError::Stopping))
+    }
+
+    async fn is_stored(&self, id: &SessionId) -> Result<bool, EngineError> {
+        if self.shared.ledger.session(id).await?.is_some() {
+            return Ok(true);
+        }
+        let path = holdpoint_transcript::path(&self.shared.config.data_dir, id);
+        Ok(history::head(path).await.map_err(EngineError::Transcript)?.is_some())
+    }
+
+    /// Loads or resumes a session.
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn load(&self, id: &SessionId, request: LoadRequest) -> Result<Attached, EngineError> {
+        self.wake(id, |reply| Msg::Load(request, reply)).await
+    }
+
+    /// A client goes away. Nothing happens where there is no such session or client.
+    pub async fn detach(&self, id: &SessionId, client: ClientId) {
+        if let Some(handle) = self.shared.find(id) {
+            let (reply, answer) = oneshot::channel();
+            if handle.send(Msg::Detach(client, reply)).await.is_ok() {
+                let _ = answer.await;
+            }
+        }
+    }
+
+    /// Closes a live session.
+    ///
+    /// # Errors
+    /// It is not live.
+    pub async fn close(&self, id: &SessionId, client: Option<ClientId>) -> Result<(), EngineError> {
+        self.live(id, |reply| Msg::Close(client, reply)).await
+    }
+
+    /// Deletes a stored session, and its questions with it (D6).
+    ///
+    /// # Errors
+    /// There is none, or it cannot be deleted.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), EngineError> {
+        self.wake(id, Msg::Delete).await
+    }
+
+    /// Accepts a prompt.
+    ///
+    /// # Errors
+    /// See [`EngineError`]; nothing was accepted.
+    pub async fn prompt(
+        &self,
+        id: &SessionId,
+        blocks: Vec<Value>,
+        client: Option<ClientId>,
+    ) -> Result<Accepted, EngineError> {
+        self.live(id, |reply| Msg::Prompt(blocks, client, reply)).await
+    }
+
+    /// The prompts that wait or run.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn prompts(
+        &self,
+        id: &SessionId,
+        client: Option<ClientId>,
+    ) -> Result<Vec<Queued>, EngineError> {
+        self.live(id, |reply| Msg::Prompts(client, reply)).await
+    }
+
+    /// Takes a waiting prompt back; `false` where none with that id waits.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn remove_prompt(
+        &self,
+        id: &SessionId,
+        prompt: PromptId,
+        client: Option<ClientId>,
+    ) -> Result<bool, EngineError> {
+        self.live(id, |reply| Msg::RemovePrompt(prompt, client, reply)).await
+    }
+
+    /// Stops the turn.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn cancel(
+        &self,
+        id: &SessionId,
+        unreachable: bool,
+        client: Option<ClientId>,
+    ) -> Result<(), EngineError> {
+        self.live(id, |reply| Msg::Cancel { unreachable, client, reply }).await
+    }
+
+    /// Goes on with an interrupted turn; `None` where there is nothing to go on with.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn go_on(
+        &self,
+        id: &SessionId,
+        client: Option<ClientId>,
+    ) -> Result<Option<(&'static str, Accepted)>, EngineError> {
+        self.live(id, |reply| Msg::Continue(client, reply)).await
+    }
+
+    /// What a live session does and waits for.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn status(&self, id: &SessionId, client: Option<ClientId>) -> Result<Value, EngineError> {
+        self.live(id, |reply| Msg::Status(client, reply)).await
+    }
+
+    /// What `GET /context` shows.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn context(&self, id: &SessionId, client: Option<ClientId>) -> Result<Value, EngineError> {
+        self.live(id, |reply| Msg::Context(client, reply)).await
+    }
+
+    /// A sign of life; returns its time.
+    ///
+    /// # Errors
+    /// The session is not live, or does not know the client.
+    pub async fn heartbeat(&self, id: &SessionId, client: Option<ClientId>) -> Result<Micros, EngineError> {
+        self.live(id, |reply| Msg::Heartbeat(client, reply)).await
+    }
+
+    /// Gives a session a title.
+    ///
+    /// # Errors
+    /// The session is not live.
+    pub async fn rename(
+        &self,
+        id: &SessionId,
+        title: String,
+        client: Option<ClientId>,
+    ) -> Result<(), EngineError> {
+        self.live(id, |reply| Msg::Rename(title, client, reply)).await
+    }
+
+    /// Reads a live session's stream.
+    ///
+    /// # Errors
+    /// The session is not live, or has too many readers.
+    pub async fn subscribe(
+        &self,
+        id: &SessionId,
+        cursor: Option<Cursor>,
+        max_queued: usize,
+    ) -> Result<Subscription, EngineError> {
+        self.live(id, |reply| Msg::Subscribe { cursor, max_queued, reply }).await
+    }
+
+    /// A vote on the peer's routes. With the flag on it wakes the session that its request belongs to (R17).
+    ///
+    /// # Errors
+    /// See [`EngineError`]; the question is as it was.
+    pub async fn vote(
+        &self,
+        session: Option<&SessionId>,
+        request: RequestId,
+        vote: VoteRequest,
+    ) -> Result<VoteOutcome, EngineError> {
+        if let Some(id) = session
+            && self.shared.find(id).is_some()
+        {
+            return self.live(id, |reply| Msg::Vote(request, vote, reply)).await;
+        }
+        let row = self.shared.ledger.question_by_request(&request).await?;
+        let row = row.filter(|row| session.is_none_or(|id| row.session.session == *id));
+        let Some(row) = row else {
+            return Err(match session {
+                Some(id) => EngineError::NotLive(id.clone()),
+                None => Rejection::UnknownQuestion.into(),
+            });
+        };
+        let id = row.session.session;
+        if self.shared.config.restore || self.shared.find(&id).is_some() {
+            self.wake(&id, |reply| Msg::Vote(request, vote, reply)).await
+        } else {
+            Err(EngineError::NotLive(id))
+        }
+    }
+
+    /// An answer by a question's durable identity (D2). It wakes the session if nobody asks (D3).
+    ///
+    /// # Errors
+    /// See [`EngineError`]; the question is as it was.
+    pub async fn answer(&self, id: &QuestionId, answer: AnswerRequest) -> Result<Receipt, EngineError> {
+        let Some(row) = self.shared.ledger.question(id).await? else {
+            return Err(Rejection::UnknownQuestion.into());
+        };
+        let question = Arc::new(row.question);
+        if row.session.deleted && question.is_open() {
+            return Err(Rejection::Closed { cause: CloseCause::SessionDeleted, question }.into());
+        }
+        if !question.is_open() {
+            // What has ended never changes: the row says it all, however old it is.
+            let response = answer.response.as_ref();
+            late_answer(&question, answer.generation, answer.choice, response)?;
+            let delivery = if question.delivered { "delivered" } else { "delivering" };
+            let response = response.map(AsRef::as_ref);
+            return Ok(Receipt::Settled(question_wire::receipt(&question, response, delivery)));
+        }
+        let session = row.session.session.clone();
+        let question = id.clone();
+        self.wake(&session, |reply| Msg::Answer(question, answer, reply)).await
+    }
+
+    /// Questions, oldest first (D2). Also says which can be answered now.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub async fn questions(&self, filter: QuestionFilter) -> Result<QuestionList, EngineError> {
+        let limit = filter.limit;
+        let rows = self.shared.ledger.questions(QuestionFilter { limit: limit + 1, ..filter }).await?;
+        let more = rows.len() > limit;
+        let rows: Vec<_> = rows.into_iter().take(limit).collect();
+        let next = rows.last().filter(|_| more).map(|row| (row.question.asked_at, row.question.id.clone()));
+        let asked = self.asked_now(rows.iter().map(|row| &row.session.session)).await;
+        let rows = rows.iter().map(|row| self.row(row, &asked)).collect();
+        Ok(QuestionList { rows, next })
+    }
+
+    /// One question, with its outcome (D2).
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub async fn question(&self, id: &QuestionId) -> Result<Option<Value>, EngineError> {
+        let Some(row) = self.shared.ledger.question(id).await? else { return Ok(None) };
+        let asked = self.asked_now(std::iter::once(&row.session.session)).await;
+        Ok(Some(self.row(&row, &asked)))
+    }
+
+    fn row(&self, row: &QuestionRow, asked: &HashMap<QuestionId, Asking>) -> Value {
+        let asking = asked.get(&row.question.id);
+        let mut row = row.clone();
+        if !row.question.body.is_question() && row.question.is_open() && row.run != self.shared.ledger.run() {
+            // Consent is not restored: what an earlier run asked is over (V6).
+            row.question.state =
+                State::Closed { cause: CloseCause::ProcessRestarted, at: row.question.asked_at };
+        }
+        let restorable = self.shared.config.restore && row.question.body.is_question();
+        question_wire::inbox_row(&row, asking, restorable)
+    }
+
+    /// The questions of these sessions that people can answer now, by the actors' word: a row of a session
+    /// that is not live was asked by a process that is gone.
+    async fn asked_now<'a>(
+        &self,
+        sessions: impl Iterator<Item = &'a SessionId>,
+    ) -> HashMap<QuestionId, Asking> {
+        let mut ids: Vec<_> = sessions.collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut asked = HashMap::new();
+        for id in ids {
+            let Some(handle) = self.shared.find(id) else { continue };
+            let (reply, answer) = oneshot::channel();
+            if handle.send(Msg::AskedNow(reply)).await.is_ok() {
+                asked.extend(answer.await.unwrap_or_default());
+            }
+        }
+        asked
+    }
+
+    /// Sessions of a workspace, loaded or not, the last changed first.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub async fn sessions(&self, filter: SessionFilter) -> Result<SessionList, EngineError> {
+        let limit = filter.limit;
+        let rows = self.shared.ledger.sessions(SessionFilter { limit: limit + 1, ..filter }).await?;
+        let more = rows.len() > limit;
+        let rows: Vec<_> = rows.into_iter().take(limit).collect();
+        let next = rows.last().filter(|_| more).map(|row| (row.updated_at, row.session.clone()));
+        let mut list = Vec::with_capacity(rows.len());
+        for row in &rows {
+            list.push(self.session_row(row).await?);
+        }
+        Ok(SessionList { rows: list, next })
+    }
+
+    async fn session_row(&self, row: &SessionRow) -> Result<Value, EngineError> {
+        let live = match self.shared.find(&row.session) {
+            Some(handle) => {
+                let (reply, answer) = oneshot::channel();
+                match handle.send(Msg::Row(reply)).await {
+                    Ok(()) => answer.await.unwrap_or_default(),
+                    Err(_) => None,
+                }
+            }
+            None => None,
+        };
+        if let Some(mut live) = live {
+            session_wire::merge(&mut live, json!({ "live": true, "isArchived": false }));
+            return Ok(live);
+        }
+        let filter = QuestionFilter {
+            state: StateFilter::Open,
+            session: Some(row.session.clone()),
+            limit: 64,
+            ..QuestionFilter::default()
+        };
+        let open = self.shared.ledger.questions(filter).await?;
+        let open: Vec<_> = open.into_iter().map(|row| row.question).collect();
+        Ok(session_wire::stored_row(row, &open))
+    }
+
+    /// One page of a stored or live session's history (WIRE a.4).
+    ///
+    /// # Errors
+    /// There is no such session, or the cursor is not one of its records.
+    pub async fn transcript(
+        &self,
+        id: &SessionId,
+        cursor: Option<holdpoint_model::ids::RecordId>,
+        backward: bool,
+        limit: usize,
+    ) -> Result<holdpoint_transcript::replay::Page, TranscriptOrEngine> {
+        let (mut spare, mut running) = (std::collections::BTreeSet::new(), false);
+        if let Some(handle) = self.shared.find(id) {
+            let (reply, answer) = oneshot::channel();
+            if handle.send(Msg::Row(reply)).await.is_ok()
+                && let Ok(Some(status)) = answer.await
+            {
+                running = status["hasActivePrompt"] == json!(true);
+            }
+        }
+        if self.shared.config.restore && !running {
+            // A question that a load would ask again is shown as waiting, not as failed.
+            let filter = QuestionFilter {
+                state: StateFilter::Open,
+                session: Some(id.clone()),
+                user_questions: Some(true),
+                limit: 64,
+                ..QuestionFilter::default()
+            };
+            let open = self.shared.ledger.questions(filter).await.map_err(EngineError::from)?;
+            spare.extend(open.into_iter().map(|row| row.question.call.call));
+        }
+        let finalise = if running { Finalise::Leave } else { Finalise::Close { spare } };
+        let direction = if backward { Direction::Backward } else { Direction::Forward };
+        let request = PageRequest { direction, cursor, limit, max_bytes: 4 * 1024 * 1024 };
+        let path = holdpoint_transcript::path(&self.shared.config.data_dir, id);
+        match history::page(path, request, finalise).await {
+            Ok(Some(page)) => Ok(page),
+            Ok(None) => {
+                let known = self.shared.ledger.session(id).await.map_err(EngineError::from)?;
+                match known {
+                    Some(row) if !row.deleted => Ok(holdpoint_transcript::replay::Page {
+                        at_end: true,
+                        ..holdpoint_transcript::replay::Page::default()
+                    }),
+                    _ => Err(EngineError::NoSession(id.clone()).into()),
+                }
+            }
+            Err(error) => Err(TranscriptOrEngine::Transcript(error)),
+        }
+    }
+
+    /// How much is going on.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub async fn activity(&self) -> Result<Activity, EngineError> {
+        let counts = self.shared.ledger.counts().await?;
+        let mut activity = Activity {
+            agents: self.shared.agents.alive(),
+            open: counts.open,
+            oldest: counts.oldest,
+            ..Activity::default()
+        };
+        for (_, handle) in self.shared.all() {
+            let (reply, answer) = oneshot::channel();
+            if handle.send(Msg::Row(reply)).await.is_ok()
+                && let Ok(Some(status)) = answer.await
+            {
+                activity.sessions += 1;
+                activity.running += usize::from(status["hasActivePrompt"] == json!(true));
+                activity.clients += status["clientCount"].as_u64().unwrap_or(0) as usize;
+            }
+        }
+        Ok(activity)
+    }
+
+    /// Stops: streams end, agents are stopped, and nothing is written for open questions (I12). What was
+    /// accepted before is committed.
+    pub async fn stop(&self) {
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.agents.stop().await;
+        self.shared.ledger.shut().await;
+    }
+
+    /// Ends when the engine has been told to stop.
+    pub async fn stopping(&self) {
+        self.shared.stop.cancelled().await;
+    }
+
+    fn defaults(&self) -> std::sync::MutexGuard<'_, HashMap<String, SessionId>> {
+        self.defaults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a session's actor; there must be one.
+    async fn live<T>(
+        &self,
+        id: &SessionId,
+        msg: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Msg,
+    ) -> Result<T, EngineError> {
+        let not_live = || EngineError::NotLive(id.clone());
+        let handle = self.shared.find(id).ok_or_else(not_live)?;
+        let (reply, answer) = oneshot::channel();
+        handle.send(msg(reply)).await.map_err(|_| not_live())?;
+        answer.await.unwrap_or_else(|_| Err(not_live()))
+    }
+
+    /// Asks a session's actor; one is started if there is none.
+    async fn wake<T>(
+        &self,
+        id: &SessionId,
+        msg: impl FnOnce(oneshot::Sender<Result<T, EngineError>>) -> Msg,
+    ) -> Result<T, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        let mut msg = msg(reply);
+        // An actor may end between the look and the message; the next one takes it.
+        loop {
+            if self.shared.stop.is_cancelled() {
+                return Err(EngineError::Stopping);
+            }
+            match self.shared.find_or_start(id).send(msg).await {
+                Ok(()) => break,
+                Err(back) => msg = back,
+            }
+            tokio::task::yield_now().await;
+        }
+        answer.await.unwrap_or_else(|_| Err(EngineError::NotLive(id.clone())))
+    }
+}
+
+/// Why a page of a history cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum TranscriptOrEngine {
+    /// The transcript.
+    #[error(transparent)]
+    Transcript(TranscriptError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}

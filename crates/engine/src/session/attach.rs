@@ -1,0 +1,370 @@
+//! Clients come and go: create, load, resume, detach, close, and reading the stream.
+
+use holdpoint_model::ids::ClientId;
+use holdpoint_model::session::{Command, Info, TurnEnd, UnaskedCause};
+use serde_json::{Value, json};
+
+use super::actor::{Actor, Done, Link, Made};
+use super::message::{Answer, Attached, LoadAction, LoadRequest, Replay};
+use super::take_up::{OnBehalf, asked_calls};
+use crate::bus::{Cursor, Subscription};
+use crate::error::EngineError;
+use crate::frame::Event as Frame;
+use crate::history;
+use crate::wire::question as wire;
+
+/// One who waits to be attached.
+pub(super) struct Waiter {
+    pub(super) request: LoadRequest,
+    pub(super) client: ClientId,
+    /// Whether the session was live when the request came.
+    pub(super) attached: bool,
+    pub(super) reply: Answer<Attached>,
+}
+
+/// A history that was read for one who waits.
+pub(super) struct ReadDone {
+    waiter: Waiter,
+    read: Result<history::Read, String>,
+    /// The stream's events from here on are its journal.
+    journal_from: u64,
+    /// The cursor to answer with; `None` is the newest at the time of answering.
+    cursor: Option<u64>,
+    /// Whether the events of the history have the first ids of the stream.
+    numbered: bool,
+}
+
+impl Actor {
+    /// A session that is made now.
+    pub(super) async fn create(&mut self, made: Made) {
+        let Made { info, agent, taken, sink, from_agent, client, reply } = made;
+        self.link = Link::Up { agent, state: taken.state };
+        self.sink = Some(sink);
+        self.from_agent = Some(from_agent);
+        let opened =
+            self.execute_lazily(Command::Open { info }).and_then(|_| self.execute_lazily(Command::StartLife));
+        let attached = match opened {
+            Ok(_) => self.register(client).await,
+            Err(error) => Err(error),
+        };
+        match attached {
+            Ok(client) => {
+                let attached = self.attached_view(client, false, self.bus.last_id(), None);
+                let _ = reply.send(Ok(attached));
+            }
+            Err(error) => {
+                self.let_agent_go();
+                let _ = reply.send(Err(error));
+                self.ended = true;
+            }
+        }
+    }
+
+    /// Attaches a client: keeps the id that it named if it is known here, else gives it a new one (WIRE a.7).
+    async fn register(&mut self, presented: Option<ClientId>) -> Result<ClientId, EngineError> {
+        let minted = self.shared.world.client_id();
+        let kept = presented.filter(|client| self.state.clients.contains(client));
+        let client = kept.clone().unwrap_or_else(|| minted.clone());
+        // Durable before it is told: votes have no way to heal an id that a restart forgot (R16).
+        self.execute(Command::Attach { presented: kept, minted }).await?;
+        *self.attached.entry(client.clone()).or_default() += 1;
+        Ok(client)
+    }
+
+    pub(super) fn release(&mut self, client: &ClientId) {
+        if let Some(count) = self.attached.get_mut(client) {
+            *count -= 1;
+            if *count == 0 {
+                self.attached.remove(client);
+            }
+        }
+    }
+
+    /// Takes a transcript in that the ledger does not know: a session that an editor ran, or a file that was
+    /// put there. `false` where there is none.
+    pub(super) async fn adopt(&mut self) -> Result<bool, EngineError> {
+        let head = history::head(self.transcript_path()).await.map_err(EngineError::Transcript)?;
+        let Some(head) = head else { return Ok(false) };
+        let info = Info {
+            workspace_cwd: head.cwd.unwrap_or_else(|| self.shared.config.workspace.clone()),
+            agent: self.shared.config.agent.clone(),
+            source_type: None,
+            source_id: None,
+        };
+        self.execute(Command::Open { info }).await?;
+        if let Some(title) = head.title {
+            self.note(Command::Title { title });
+        }
+        Ok(true)
+    }
+
+    /// The first look of this process at a stored session (V6).
+    pub(super) async fn recover(&mut self) -> Result<(), EngineError> {
+        self.execute_lazily(Command::Recover).map(|_| ())
+    }
+
+    /// Attaches to the live session that a create found.
+    pub(super) async fn attach_live(&mut self, client: Option<ClientId>, reply: Answer<Attached>) {
+        let outcome = if self.is_live() {
+            match self.register(client).await {
+                Ok(client) => Ok(self.attached_view(client, true, self.bus.last_id(), None)),
+                Err(error) => Err(error),
+            }
+        } else {
+            Err(EngineError::NotLive(self.id.clone()))
+        };
+        let _ = reply.send(outcome);
+    }
+
+    /// A load or a resume.
+    pub(super) async fn load(&mut self, request: LoadRequest, reply: Answer<Attached>) {
+        if let Link::TakingUp(taking) = &self.link
+            && let Some(active) = taking.action
+            && active != request.action
+        {
+            let _ = reply.send(Err(EngineError::RestoreInProgress {
+                session: self.id.clone(),
+                active: active.as_str(),
+                requested: request.action.as_str(),
+            }));
+            return;
+        }
+        let attached = matches!(self.link, Link::Up { .. });
+        let client = match self.register(request.client.clone()).await {
+            Ok(client) => client,
+            Err(error) => {
+                let _ = reply.send(Err(error));
+                return;
+            }
+        };
+        let on_behalf = match &request.client {
+            Some(_) => OnBehalf::Somebody(Some(client.clone())),
+            None => OnBehalf::Nobody,
+        };
+        let waiter = Waiter { request, client, attached, reply };
+        if let Link::TakingUp(taking) = &mut self.link {
+            taking.waiters.push(waiter);
+            return;
+        }
+        match &self.link {
+            Link::Down | Link::TakingUp(_) => {
+                self.retry_at = None;
+                let action = waiter.request.action;
+                self.begin_take_up(vec![waiter], Some(action), on_behalf);
+            }
+            Link::Up { .. } if on_behalf != OnBehalf::Nobody && self.can_ask_again() => {
+                let action = waiter.request.action;
+                self.begin_take_up(vec![waiter], Some(action), on_behalf);
+            }
+            Link::Up { .. } => {
+                let cursor = self.bus.last_id();
+                self.serve(waiter, None, true, cursor, false);
+            }
+        }
+    }
+
+    /// Answers one who waits, with the history if it is a load. `read` is a history that fits; without one it
+    /// is read beside the actor. `spare` leaves the questions that are being asked open in it.
+    pub(super) fn serve(
+        &mut self,
+        waiter: Waiter,
+        read: Option<&Result<history::Read, String>>,
+        spare: bool,
+        cursor: u64,
+        cold: bool,
+    ) {
+        if waiter.request.action == LoadAction::Resume {
+            // A fresh stream is read from its start; of one that runs, only what is new (WIRE a.2).
+            let cursor = if cold { cursor.min(self.bus.last_id()) } else { self.bus.last_id() };
+            let attached = self.attached_view(waiter.client, waiter.attached, cursor, None);
+            let _ = waiter.reply.send(Ok(attached));
+            return;
+        }
+        if let Some(read) = read {
+            let read = read.clone();
+            let done = ReadDone { waiter, read, journal_from: cursor, cursor: Some(cursor), numbered: cold };
+            self.read(done);
+            return;
+        }
+        let running = self.state.running().is_some() && !cold;
+        let (journal_from, end) = match self.mark.filter(|_| running) {
+            Some(mark) if mark.event + 1 >= self.bus.earliest() => (mark.event, Some(mark.offset)),
+            _ => (self.bus.last_id(), Some(self.transcript_len())),
+        };
+        let spared = if spare { asked_calls(&self.state) } else { Default::default() };
+        let path = self.transcript_path();
+        let page_size = waiter.request.page_size;
+        let done = self.done.clone();
+        let leave = running && spared.is_empty();
+        self.shared.tasks.spawn(async move {
+            let read = history::window(path, end, page_size, spared, leave).await;
+            let done_read = ReadDone { waiter, read, journal_from, cursor: None, numbered: false };
+            let _ = done.send(Done::Read(Box::new(done_read))).await;
+        });
+    }
+
+    /// The history is there: the one who waits is answered.
+    pub(super) fn read(&mut self, done: ReadDone) {
+        let replay = match done.read {
+            Ok(read) => self.replay(read, done.journal_from, done.numbered),
+            Err(problem) => Replay { error: Some(problem), ..Replay::default() },
+        };
+        let cursor = done.cursor.unwrap_or_else(|| self.bus.last_id());
+        let attached = self.attached_view(done.waiter.client, done.waiter.attached, cursor, Some(replay));
+        let _ = done.waiter.reply.send(Ok(attached));
+    }
+
+    fn replay(&self, read: history::Read, journal_from: u64, numbered: bool) -> Replay {
+        let now = self.shared.world.now();
+        let mut compacted = Vec::with_capacity(read.updates.len() + 1);
+        if read.has_more {
+            let data = json!({
+                "reason": "replay_window_exceeded",
+                "truncatedEvents": Value::Null,
+                "retainedEvents": read.updates.len(),
+                "maxBytes": holdpoint_transcript::replay::Window::default().max_bytes,
+                "truncatedBytes": read.bytes_before,
+                "recordId": read.anchor,
+                "fullTranscriptAvailable": true,
+            });
+            compacted.push(Frame::new("history_truncated", data).envelope(None, now));
+        }
+        for (i, update) in read.updates.into_iter().enumerate() {
+            let data = json!({ "sessionId": self.id, "update": update });
+            let id = numbered.then_some(i as u64 + 1);
+            compacted.push(Frame::new("session_update", data).envelope(id, now));
+        }
+        let mut journal: Vec<Value> = self.bus.since(journal_from).map(|frame| frame.value()).collect();
+        for (question, asking) in self.state.asked_now() {
+            let told = journal.iter().any(|event| {
+                event["type"] == "permission_request" && event["data"]["requestId"] == json!(asking.request)
+            });
+            if !told {
+                journal.push(wire::request_event(&self.id, question, asking).envelope(None, now));
+            }
+        }
+        Replay { compacted, journal, has_more: read.has_more, anchor: read.anchor, error: None }
+    }
+
+    fn attached_view(
+        &self,
+        client: ClientId,
+        attached: bool,
+        cursor: u64,
+        replay: Option<Replay>,
+    ) -> Attached {
+        let info = self.state.info.as_ref();
+        let state = match &self.link {
+            Link::Up { state, .. } => state.clone(),
+            Link::Down | Link::TakingUp(_) => json!({}),
+        };
+        Attached {
+            session: self.id.clone(),
+            workspace_cwd: info.map(|info| info.workspace_cwd.clone()).unwrap_or_default(),
+            attached,
+            client,
+            created_at: self.state.created_at,
+            has_active_prompt: self.state.running().is_some(),
+            epoch: self.bus.epoch().to_string(),
+            last_event_id: cursor,
+            state,
+            source: info.map(|info| (info.source_type.clone(), info.source_id.clone())).unwrap_or_default(),
+            title: self.state.title.clone(),
+            replay,
+        }
+    }
+
+    /// A reader of the stream. One without a cursor is told the open questions first (R23).
+    pub(super) fn subscribe(
+        &mut self,
+        cursor: Option<&Cursor>,
+        max_queued: usize,
+    ) -> Result<Subscription, EngineError> {
+        self.live(None)?;
+        let open = self
+            .state
+            .asked_now()
+            .map(|(question, asking)| {
+                wire::request_event(&self.id, question, asking).with_meta("replayed", json!(true))
+            })
+            .collect();
+        let now = self.shared.world.now();
+        Ok(self.bus.subscribe(cursor, max_queued, open, now)?)
+    }
+
+    /// A client goes away. With the last of them, a session with nothing to do goes back to its rows.
+    pub(super) async fn detach(&mut self, client: &ClientId) {
+        self.release(client);
+        if self.attached.is_empty() && self.bus.readers() == 0 && self.is_idle() && self.is_live() {
+            self.put_away("last_client_detached", None).await;
+        }
+    }
+
+    /// Closes the session; the transcript stays, and so do its open questions with the flag on (R10).
+    pub(super) async fn close(&mut self, client: Option<ClientId>, reply: Answer<()>) {
+        if let Err(error) = self.live(client.as_ref()) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let command = Command::EndAsking { generation: None, cause: UnaskedCause::SessionClosed };
+        if let Err(error) = self.execute(command).await {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        if let Some(turn) = self.state.running() {
+            let prompt = turn.origin.prompt().clone();
+            self.cancelled_at = Some(self.shared.world.now());
+            let outcome = TurnEnd::Completed { stop_reason: "cancelled".to_owned(), parked: false };
+            self.end_turn(prompt, outcome).await;
+        }
+        self.put_away("client_close", client.as_ref()).await;
+        let _ = reply.send(Ok(()));
+    }
+
+    /// Deletes what is stored of the session (D6).
+    pub(super) async fn delete(&mut self, reply: Answer<()>) {
+        let outcome = self.execute(Command::Delete).await.map(|_| ());
+        if outcome.is_ok() {
+            self.put_away("client_close", None).await;
+            let path = self.transcript_path();
+            if let Err(error) = std::fs::remove_file(&path)
+                && error.kind() != std::io::ErrorKind::NotFound
+            {
+                let _ = reply.send(Err(EngineError::Transcript(format!("{path}: {error}"))));
+                return;
+            }
+        }
+        let _ = reply.send(outcome);
+    }
+
+    /// The agent drops the session, the stream ends, and the actor with it.
+    pub(super) async fn put_away(&mut self, reason: &'static str, by: Option<&ClientId>) {
+        if let Link::Up { agent, .. } = &self.link {
+            // Its writes must be done before another process opens the file; it bounds the wait itself.
+            agent.close(&self.id).await;
+        }
+        self.link = Link::Down;
+        self.from_agent = None;
+        let mut data = json!({ "sessionId": self.id, "reason": reason });
+        if let Some(by) = by {
+            data["closedBy"] = json!(by);
+        }
+        self.end_stream("session_closed", data);
+        self.ended = true;
+    }
+
+    fn let_agent_go(&mut self) {
+        if let Link::Up { agent, .. } = std::mem::replace(&mut self.link, Link::Down) {
+            self.shared.tasks.spawn(agent.close(&self.id));
+        }
+    }
+
+    pub(super) async fn rename(
+        &mut self,
+        title: String,
+        client: Option<ClientId>,
+    ) -> Result<(), EngineError> {
+        self.live(client.as_ref())?;
+        self.execute(Command::Title { title }).await.map(|_| ())
+    }
+}

@@ -1,0 +1,339 @@
+//! Taking a stored session up: start its agent, tell it what was decided meanwhile, and go on with the
+//! question that it ends in (RULES part R).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use holdpoint_model::ids::{CallId, ClientId};
+use holdpoint_model::session::{Command, Question, State, Tail};
+use tokio::sync::mpsc;
+
+use super::actor::{Actor, Done, FROM_AGENT, Link};
+use super::attach::Waiter;
+use super::effects::response_to_agent;
+use super::message::LoadAction;
+use crate::error::EngineError;
+use crate::history;
+use crate::port::{Agent, AgentError, Exit, NewSession, StoredEnd, TakeUp, TakenUp};
+
+/// A take-up that is under way.
+pub(super) struct TakingUp {
+    /// Those who wait for it.
+    pub(super) waiters: Vec<Waiter>,
+    /// The action of the one who began it; `None` where nobody asked (an answer woke it, an agent died).
+    pub(super) action: Option<LoadAction>,
+    /// Whether the agent may not hint at a restore (R2).
+    suppress: bool,
+    /// The client for whose sake the question is asked again (E6).
+    on_behalf: OnBehalf,
+    /// The agent, if it had the session already.
+    before: Option<(Arc<dyn Agent>, serde_json::Value)>,
+    /// When it began, for the log.
+    since: tokio::time::Instant,
+}
+
+/// For whose sake a session is taken up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OnBehalf {
+    /// Nobody who is attached: nothing is asked again (E6).
+    Nobody,
+    /// An attached client, or one that answered. It may be unnamed.
+    Somebody(Option<ClientId>),
+}
+
+/// How a take-up ended.
+pub(super) struct TakeUpDone {
+    result: Result<(Arc<dyn Agent>, TakenUp), AgentError>,
+    /// The history, where a load waits: with the calls at its end spared if `spared`.
+    read: Option<Result<history::Read, String>>,
+    spared: bool,
+}
+
+impl Actor {
+    /// Starts a take-up. The caller has put the waiters in order.
+    pub(super) fn begin_take_up(
+        &mut self,
+        waiters: Vec<Waiter>,
+        action: Option<LoadAction>,
+        on_behalf: OnBehalf,
+    ) {
+        let suppress = on_behalf == OnBehalf::Nobody;
+        let before = match std::mem::replace(&mut self.link, Link::Down) {
+            Link::Up { agent, state } => Some((agent, state)),
+            Link::Down | Link::TakingUp(_) => None,
+        };
+        if before.is_none() {
+            // A new agent process: what the last one said is void.
+            let (sink, receiver) = mpsc::channel(FROM_AGENT);
+            self.sink = Some(sink);
+            self.from_agent = Some(receiver);
+            if let Err(error) = self.execute_lazily(Command::StartLife) {
+                tracing::error!(session = %self.id, %error, "a new life could not be begun");
+            }
+        }
+        let loads = waiters.iter().any(|waiter| waiter.request.action == LoadAction::Load);
+        let page_size = waiters.iter().filter_map(|waiter| waiter.request.page_size).max();
+        let approval_mode = waiters.iter().find_map(|waiter| waiter.request.approval_mode.clone());
+        self.spawn_take_up(
+            before.as_ref().map(|(agent, _)| Arc::clone(agent)),
+            suppress,
+            loads,
+            page_size,
+            approval_mode,
+        );
+        self.link = Link::TakingUp(Box::new(TakingUp {
+            waiters,
+            action,
+            suppress,
+            on_behalf,
+            before,
+            since: tokio::time::Instant::now(),
+        }));
+    }
+
+    fn spawn_take_up(
+        &mut self,
+        agent: Option<Arc<dyn Agent>>,
+        suppress: bool,
+        loads: bool,
+        page_size: Option<usize>,
+        approval_mode: Option<String>,
+    ) {
+        let shared = Arc::clone(&self.shared);
+        let done = self.done.clone();
+        let Some(sink) = self.sink.clone() else { return };
+        let info = self.state.info.clone();
+        let stored = self.stored_ends();
+        let path = self.transcript_path();
+        let session = self.id.clone();
+        let restore = shared.config.restore;
+        self.shared.tasks.clone().spawn(async move {
+            let (name, cwd) = info.map(|info| (info.agent, info.workspace_cwd)).unwrap_or_default();
+            let spare_all = restore && !suppress;
+            let take = async {
+                let agent = match agent {
+                    Some(agent) => agent,
+                    None => shared.agents.connect(&name, &cwd).await?,
+                };
+                let take = TakeUp {
+                    session: session.clone(),
+                    cwd: cwd.clone(),
+                    suppress,
+                    stored: stored.clone(),
+                    replay: !agent.info().ours,
+                    approval_mode: approval_mode.clone(),
+                };
+                let taken = match agent.take_up(take, sink.clone()).await {
+                    // Opened and never spoken in: our agent has no file of it yet.
+                    Err(AgentError::NoSession(_)) if agent.info().ours => {
+                        agent.new_session(NewSession { session, cwd, approval_mode }, sink).await?
+                    }
+                    other => other?,
+                };
+                Ok((agent, taken))
+            };
+            let limit = shared.config.take_up_timeout;
+            let take = async {
+                match tokio::time::timeout(limit, take).await {
+                    Ok(result) => result,
+                    Err(_) => Err(AgentError::TimedOut(limit.as_secs())),
+                }
+            };
+            let read = async {
+                if !loads {
+                    return None;
+                }
+                let spare =
+                    if spare_all { history::dangling(path.clone()).await } else { Ok(BTreeSet::new()) };
+                Some(match spare {
+                    Ok(spare) => history::window(path, None, page_size, spare, false).await,
+                    Err(problem) => Err(problem),
+                })
+            };
+            // What the agent writes before it answers changes the history, so then one waits for the other.
+            let (result, read) = if stored.is_empty() {
+                tokio::join!(take, read)
+            } else {
+                let result = take.await;
+                (result, read.await)
+            };
+            let _ = done.send(Done::TakenUp(Box::new(TakeUpDone { result, read, spared: spare_all }))).await;
+        });
+    }
+
+    /// Ends of questions that the agent may not have written (R21).
+    fn stored_ends(&self) -> Vec<StoredEnd> {
+        self.state.undelivered().filter_map(|question| stored_end(question)).collect()
+    }
+
+    pub(super) async fn taken_up(&mut self, done: TakeUpDone) {
+        let taking = match std::mem::replace(&mut self.link, Link::Down) {
+            Link::TakingUp(taking) => *taking,
+            other => {
+                self.link = other;
+                return;
+            }
+        };
+        match done.result {
+            Ok((agent, taken)) => self.settle_in(taking, agent, taken, done.read, done.spared).await,
+            Err(error) => self.not_taken_up(taking, error),
+        }
+    }
+
+    async fn settle_in(
+        &mut self,
+        taking: TakingUp,
+        agent: Arc<dyn Agent>,
+        taken: TakenUp,
+        read: Option<Result<history::Read, String>>,
+        spared: bool,
+    ) {
+        let cold = taking.before.is_none();
+        let ours = agent.info().ours;
+        let state = match taking.before {
+            Some((_, state)) if taken.state.is_null() => state,
+            _ => taken.state,
+        };
+        self.link = Link::Up { agent, state };
+        let read = if ours { read } else { Some(Ok(history::Read::foreign(taken.replay))) };
+        if cold && let Some(Ok(read)) = &read {
+            // The history has the first ids of a new stream, and is told in the response only (WIRE a.2).
+            self.bus.skip(read.updates.len() as u64);
+        }
+        let cursor = self.bus.last_id();
+        let restoring =
+            taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
+        if let Some(tail) = taken.tail {
+            let tail = Tail { turn: tail.turn, open: tail.open, last_prompt: tail.last_prompt, restoring };
+            self.note(Command::Reconcile { tail });
+        }
+        if restoring && let OnBehalf::Somebody(client) = &taking.on_behalf {
+            let fresh = self.shared.world.prompt_id();
+            self.note(Command::AdmitRestore { fresh, client: client.clone() });
+        }
+        tracing::info!(
+            session = %self.id, restoring, suppressed = taking.suppress, waiters = taking.waiters.len(),
+            elapsed_ms = taking.since.elapsed().as_millis() as u64, "the session was taken up"
+        );
+        let (served, unserved): (Vec<_>, Vec<_>) = taking
+            .waiters
+            .into_iter()
+            .partition(|waiter| !taking.suppress || waiter.request.client.is_none());
+        for waiter in served {
+            let spare = waiter.request.client.is_some() && restoring;
+            self.serve(waiter, read.as_ref().filter(|_| spare == spared), spare, cursor, cold);
+        }
+        if !unserved.is_empty() {
+            // One that carries a client id never suffers the suppression of one that does not (R19).
+            let client = unserved.iter().map(|waiter| waiter.client.clone()).next();
+            let action = unserved.first().map(|waiter| waiter.request.action);
+            self.begin_take_up(unserved, action, OnBehalf::Somebody(client));
+            return;
+        }
+        self.resume_queue().await;
+    }
+
+    /// The queue goes on, but not over the head of a question that a later load can still ask again.
+    async fn resume_queue(&mut self) {
+        let waits =
+            self.shared.config.restore && self.state.open().any(|question| question.body.is_question());
+        if !waits || self.queue_is_fresh {
+            self.start_next().await;
+        }
+    }
+
+    fn not_taken_up(&mut self, taking: TakingUp, error: AgentError) {
+        tracing::warn!(session = %self.id, %error, "the session could not be taken up");
+        let nobody_waits = taking.waiters.is_empty();
+        for waiter in taking.waiters {
+            let error = match &error {
+                AgentError::TimedOut(seconds) => EngineError::RestoreTimedOut {
+                    session: self.id.clone(),
+                    action: waiter.request.action.as_str(),
+                    seconds: *seconds,
+                },
+                AgentError::NoSession(_) => EngineError::NoSession(self.id.clone()),
+                other => EngineError::Agent(other.clone()),
+            };
+            self.release(&waiter.client);
+            let _ = waiter.reply.send(Err(error));
+        }
+        if let Some((agent, state)) = taking.before {
+            self.link = Link::Up { agent, state };
+            return;
+        }
+        self.link = Link::Down;
+        self.from_agent = None;
+        self.sink = None;
+        let may_help = !matches!(error, AgentError::NoSession(_));
+        let wanted = nobody_waits || !self.attached.is_empty();
+        if !(wanted && may_help && self.try_again_later()) {
+            let exit = match error {
+                AgentError::Gone(exit) => exit,
+                other => Exit { stderr_tail: other.to_string(), ..Exit::default() },
+            };
+            self.give_up(&exit);
+        }
+    }
+
+    /// Starts the agent again after it died (R14).
+    pub(super) fn start_again(&mut self) {
+        if matches!(self.link, Link::Down) {
+            let client = self.anyone();
+            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
+        }
+    }
+
+    /// An answer to a question that nobody asks wakes its session (D3, R17).
+    pub(super) fn wake_if_decided(&mut self) {
+        let can = match &self.link {
+            Link::Down => self.retry_at.is_none(),
+            Link::Up { .. } => self.state.running().is_none(),
+            Link::TakingUp(_) => false,
+        };
+        if !can || !self.shared.config.restore {
+            return;
+        }
+        let decided = self.state.undelivered().find_map(|question| match &question.state {
+            State::Settled(settlement) if question.body.is_question() => {
+                Some(settlement.by.client_id.clone())
+            }
+            _ => None,
+        });
+        if let Some(client) = decided {
+            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
+        }
+    }
+
+    /// Executes a command that follows from what is stored elsewhere, so that a crash loses nothing.
+    pub(super) fn note(&mut self, command: Command) {
+        if let Err(error) = self.execute_lazily(command) {
+            tracing::warn!(session = %self.id, %error, "not noted");
+        }
+    }
+
+    /// Whether a load by a client should have the trailing question asked again (R14).
+    pub(super) fn can_ask_again(&self) -> bool {
+        self.shared.config.restore
+            && self.state.running().is_none()
+            && self.state.open().any(|question| question.body.is_question())
+    }
+}
+
+fn stored_end(question: &Question) -> Option<StoredEnd> {
+    let ends = match &question.state {
+        State::Open => false,
+        State::Settled(_) => question.body.is_question(),
+        State::Closed { cause, .. } => cause.is_a_result(),
+    };
+    ends.then(|| StoredEnd {
+        turn: question.call.turn.clone(),
+        call: question.call.call.clone(),
+        response: response_to_agent(question),
+    })
+}
+
+/// The calls that a load leaves open.
+pub(super) fn asked_calls(state: &holdpoint_model::session::Session) -> BTreeSet<CallId> {
+    state.asked_now().map(|(question, _)| question.call.call.clone()).collect()
+}

@@ -1,0 +1,189 @@
+//! Prompts, cancel and continue.
+
+use holdpoint_model::ids::{ClientId, PromptId};
+use holdpoint_model::session::{Command, Event, Prompt, Rejection};
+use serde_json::{Value, json};
+
+use super::actor::{Actor, Done, Link};
+use super::message::{Accepted, Answer, Queued};
+use crate::error::EngineError;
+use crate::frame::Event as Frame;
+use crate::history;
+
+impl Actor {
+    /// Accepts a prompt: it is durable when this returns (D5).
+    pub(super) async fn prompt(
+        &mut self,
+        blocks: Vec<Value>,
+        client: Option<ClientId>,
+    ) -> Result<Accepted, EngineError> {
+        self.live(client.as_ref())?;
+        let id = self.shared.world.prompt_id();
+        let accepted = self.accepted(id.clone());
+        // While the session is being taken up the restore goes first (R6).
+        let hold = !matches!(self.link, Link::Up { .. });
+        let prompt = Prompt { id, blocks, client, at: self.shared.world.now() };
+        self.execute(Command::Prompt { prompt, hold }).await?;
+        self.queue_is_fresh = true;
+        Ok(accepted)
+    }
+
+    fn accepted(&self, prompt: PromptId) -> Accepted {
+        Accepted { prompt, last_event_id: self.bus.last_id(), epoch: self.bus.epoch().to_string() }
+    }
+
+    pub(super) fn prompts(&self) -> Vec<Queued> {
+        let queued = |prompt: &Prompt, running| Queued {
+            prompt: prompt.id.clone(),
+            blocks: prompt.blocks.clone(),
+            at: prompt.at,
+            running,
+            client: prompt.client.clone(),
+        };
+        let running = self.state.running().and_then(|turn| match &turn.origin {
+            holdpoint_model::session::Origin::Client { prompt } => Some(queued(prompt, true)),
+            _ => None,
+        });
+        running.into_iter().chain(self.state.queue.iter().map(|prompt| queued(prompt, false))).collect()
+    }
+
+    pub(super) async fn remove_prompt(
+        &mut self,
+        id: PromptId,
+        client: Option<ClientId>,
+    ) -> Result<bool, EngineError> {
+        self.live(client.as_ref())?;
+        match self.execute(Command::RemovePrompt { id }).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::Rejected(Rejection::UnknownPrompt(_))) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Stops the turn. What the stream says comes in the peer's order (WIRE a.3): the cancel, the questions'
+    /// ends, the calls' ends, the turn's end.
+    pub(super) async fn cancel(
+        &mut self,
+        unreachable: bool,
+        client: Option<ClientId>,
+    ) -> Result<(), EngineError> {
+        self.live(client.as_ref())?;
+        let Some(turn) = self.state.running() else { return Ok(()) };
+        let prompt = turn.origin.prompt().clone();
+        self.cancelled_at = Some(self.shared.world.now());
+        let mut data = json!({ "sessionId": self.id });
+        if unreachable {
+            data["reason"] = json!("unreachable_question");
+        }
+        let event = Frame::new("prompt_cancelled", data).of_prompt(Some(&prompt));
+        self.publish(event.by(client.as_ref()));
+        self.execute(Command::Cancel { unreachable }).await?;
+        if let Link::Up { agent, .. } = &self.link {
+            agent.cancel(&self.id);
+        }
+        Ok(())
+    }
+
+    /// Goes on with an interrupted turn. A question that can be asked again is none of its business (R11).
+    pub(super) async fn go_on(
+        &mut self,
+        client: Option<ClientId>,
+        reply: Answer<Option<(&'static str, Accepted)>>,
+    ) {
+        if let Err(error) = self.live(client.as_ref()) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let waits = self.shared.config.restore && self.state.open().next().is_some();
+        let Link::Up { .. } = &self.link else {
+            let _ = reply.send(Ok(None));
+            return;
+        };
+        if waits || self.state.running().is_some() || !self.state.queue.is_empty() {
+            let _ = reply.send(Ok(None));
+            return;
+        }
+        let path = self.transcript_path();
+        let done = self.done.clone();
+        self.shared.tasks.spawn(async move {
+            let interruption = history::interruption(path).await;
+            let _ = done.send(Done::Interruption { client, interruption, reply }).await;
+        });
+    }
+
+    pub(super) async fn went_on(
+        &mut self,
+        client: Option<ClientId>,
+        interruption: Result<&'static str, String>,
+        reply: Answer<Option<(&'static str, Accepted)>>,
+    ) {
+        let outcome = match interruption {
+            Err(problem) => Err(EngineError::Transcript(problem)),
+            Ok("none") => Ok(None),
+            Ok(kind) => {
+                let fresh = self.shared.world.prompt_id();
+                let accepted = self.accepted(fresh.clone());
+                match self.execute(Command::AdmitContinue { fresh, client }).await {
+                    Ok(events) => {
+                        debug_assert!(events.iter().any(|event| matches!(event, Event::TurnStarted { .. })));
+                        Ok(Some((kind, accepted)))
+                    }
+                    Err(EngineError::Rejected(Rejection::Busy)) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        let _ = reply.send(outcome);
+    }
+
+    /// `GET /context`.
+    pub(super) fn context(&mut self, client: Option<ClientId>, reply: Answer<Value>) {
+        if let Err(error) = self.live(client.as_ref()) {
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let state = match &self.link {
+            Link::Up { state, .. } => state.clone(),
+            Link::Down | Link::TakingUp(_) => json!({}),
+        };
+        let busy = self.state.running().is_some();
+        let view = json!({
+            "v": 1,
+            "sessionId": self.id,
+            "workspaceCwd": self.state.info.as_ref().map(|info| &info.workspace_cwd),
+        });
+        let path = self.transcript_path();
+        self.shared.tasks.spawn(async move {
+            // A turn that runs is not interrupted; a file that cannot be read is a degraded history.
+            let kind = if busy {
+                "clean"
+            } else {
+                match history::interruption(path).await {
+                    Ok("none") => "clean",
+                    Ok(kind) => kind,
+                    Err(_) => "degraded_history",
+                }
+            };
+            let can_continue = matches!(kind, "interrupted_prompt" | "interrupted_turn");
+            let mut view = view;
+            view["recovery"] = json!({ "kind": kind, "canContinue": can_continue });
+            view["state"] = context_state(&state);
+            let _ = reply.send(Ok(view));
+        });
+    }
+}
+
+fn context_state(state: &Value) -> Value {
+    let of = |key: &str, current: &str, available: &str| {
+        let part = state.get(key);
+        json!({
+            current: part.and_then(|part| part.get(current)).cloned().unwrap_or(Value::Null),
+            available: part.and_then(|part| part.get(available)).cloned().unwrap_or_else(|| json!([])),
+        })
+    };
+    json!({
+        "models": of("models", "currentModelId", "availableModels"),
+        "modes": of("modes", "currentModeId", "availableModes"),
+        "configOptions": state.get("configOptions").cloned().unwrap_or_else(|| json!([])),
+    })
+}

@@ -1,0 +1,97 @@
+//! What all actors share.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdpoint_ledger::Ledger;
+use holdpoint_model::ids::SessionId;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::EngineConfig;
+use crate::port::Agents;
+use crate::session::{Actor, Handle, Start};
+use crate::world::World;
+
+/// What all actors share.
+pub(crate) struct Shared {
+    pub(crate) config: EngineConfig,
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) agents: Arc<dyn Agents>,
+    pub(crate) world: Arc<dyn World>,
+    /// Cancelled when the daemon stops.
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+    actors: Mutex<HashMap<SessionId, Handle>>,
+    serials: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: EngineConfig,
+        ledger: Arc<dyn Ledger>,
+        agents: Arc<dyn Agents>,
+        world: Arc<dyn World>,
+    ) -> Self {
+        Self {
+            config,
+            ledger,
+            agents,
+            world,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            actors: Mutex::new(HashMap::new()),
+            serials: AtomicU64::new(1),
+        }
+    }
+
+    fn actors(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
+        // The map is never left half changed, so a panic elsewhere has not harmed it.
+        self.actors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session's actor, if it has one.
+    pub(crate) fn find(&self, id: &SessionId) -> Option<Handle> {
+        self.actors().get(id).cloned()
+    }
+
+    /// The session's actor; started from what the ledger holds if it has none.
+    pub(crate) fn find_or_start(self: &Arc<Self>, id: &SessionId) -> Handle {
+        let mut actors = self.actors();
+        if let Some(handle) = actors.get(id) {
+            return handle.clone();
+        }
+        let handle = Actor::spawn(Arc::clone(self), id.clone(), self.serial(), Start::Stored);
+        actors.insert(id.clone(), handle.clone());
+        handle
+    }
+
+    /// Starts an actor for a session that is made now; `None` where there is one with that id.
+    pub(crate) fn start_new(self: &Arc<Self>, id: &SessionId, start: Start) -> Option<Handle> {
+        let mut actors = self.actors();
+        if actors.contains_key(id) {
+            return None;
+        }
+        let handle = Actor::spawn(Arc::clone(self), id.clone(), self.serial(), start);
+        actors.insert(id.clone(), handle.clone());
+        Some(handle)
+    }
+
+    fn serial(&self) -> u64 {
+        self.serials.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Forgets an actor that has ended, unless a later one took its place.
+    pub(crate) fn forget(&self, id: &SessionId, serial: u64) {
+        let mut actors = self.actors();
+        if actors.get(id).is_some_and(|handle| handle.serial == serial) {
+            actors.remove(id);
+        }
+    }
+
+    /// Every actor.
+    pub(crate) fn all(&self) -> Vec<(SessionId, Handle)> {
+        self.actors().iter().map(|(id, handle)| (id.clone(), handle.clone())).collect()
+    }
+}
