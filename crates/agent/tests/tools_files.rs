@@ -1,4 +1,5 @@
 //! The tools on real files.
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -180,6 +181,11 @@ async fn edit_replaces_exactly_what_it_was_told() {
             .contains("Created")
     );
     assert_eq!(text(&world.path("new/file")), "n");
+
+    world.put("many", "a".repeat(1 << 20));
+    let blown =
+        json!({"path": "many", "old_string": "a", "new_string": "b".repeat(1 << 16), "replace_all": true});
+    assert!(world.error("edit", blown).await.contains("more than"));
 
     let dos = world.put("dos", "a\r\nb\r\n");
     world.ok("edit", json!({"path": "dos", "old_string": "a\nb", "new_string": "c\nd"})).await;

@@ -1,4 +1,5 @@
 //! `run_shell_command` with real processes. Nothing sleeps: each wait is for a signal of the processes themselves.
+#![expect(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::time::Duration;
 
@@ -186,14 +187,9 @@ async fn a_dropped_call_ends_the_whole_group() {
 #[tokio::test]
 async fn the_time_limit_ends_the_whole_group_and_keeps_the_output() {
     let world = World::new();
-    let mut alive = world.fifo().await;
-    let command = format!("echo before; {}", family(false));
-    let planned =
-        world.tools.plan("run_shell_command", &json!({"command": command, "timeout": 1500})).await.unwrap();
-    let tools = world.tools.clone();
-    let run = tokio::spawn(async move { tools.run(planned, CancellationToken::new()).await });
-    pids(&mut alive, 2).await;
-    let result = tokio::time::timeout(PATIENCE, run).await.unwrap().unwrap();
+    let alive = world.fifo().await;
+    let result =
+        world.run(json!({"command": format!("echo before; {}", family(false)), "timeout": 1500})).await;
     assert!(
         result.is_error && result.text.starts_with("before") && result.text.contains("1.5 s"),
         "{}",

@@ -3,6 +3,7 @@
 //! Same meaning as our own streamer: a reply counts only with a stop reason, a cut one is asked for again, ids
 //! that the crate invents are dropped, and reasoning keeps its signatures (I10).
 
+use std::collections::VecDeque;
 use std::sync::OnceLock;
 
 use futures::future::BoxFuture;
@@ -171,7 +172,10 @@ impl GenAi {
                 }
                 ChatStreamEvent::ThoughtSignatureChunk(chunk) => {
                     total += chunk.content.len();
-                    reply.signature(&chunk.content);
+                    // Anthropic's come again with their whole blocks at the end.
+                    if self.kind == Kind::Gemini {
+                        reply.signatures.push_back(chunk.content);
+                    }
                 }
                 ChatStreamEvent::ToolCallChunk(chunk) => {
                     // Each chunk of one call holds all of its arguments so far.
@@ -214,6 +218,10 @@ impl GenAi {
             }
         });
         let mut parts = reply.parts;
+        // A signature without a part of its own is kept all the same (I10).
+        parts.extend(
+            reply.signatures.into_iter().map(|s| Part { thought_signature: Some(s), ..Part::text("") }),
+        );
         if self.kind == Kind::Anthropic
             && let Some(content) = end.captured_content
         {
@@ -417,8 +425,8 @@ fn asked_wait(headers: &HeaderMap) -> Option<Duration> {
 #[derive(Default)]
 struct Collected {
     parts: Vec<Part>,
-    /// A signature that came before the part that it belongs to.
-    pending_signature: Option<String>,
+    /// Signatures that came and whose part is still to come: the crate sends those of one chunk first.
+    signatures: VecDeque<String>,
     /// The id of the call that is being streamed.
     open_call: Option<String>,
     calls: usize,
@@ -427,7 +435,7 @@ struct Collected {
 
 impl Collected {
     fn text(&mut self, text: &str) {
-        let signature = self.pending_signature.take();
+        let signature = self.signatures.pop_front();
         self.open_call = None;
         match self.parts.last_mut() {
             Some(Part { text: Some(last), thought: None, .. }) if signature.is_none() => last.push_str(text),
@@ -441,10 +449,6 @@ impl Collected {
             Some(Part { text: Some(last), thought: Some(true), .. }) => last.push_str(text),
             _ => self.parts.push(Part::thought(text)),
         }
-    }
-
-    fn signature(&mut self, signature: &str) {
-        self.pending_signature.get_or_insert_default().push_str(signature);
     }
 
     fn call(&mut self, kind: Kind, call: ToolCall) -> Option<Delta> {
@@ -461,7 +465,13 @@ impl Collected {
         // What the crate makes up where the provider sends no id is not one.
         let id = Some(call.call_id).filter(|id| !id.starts_with("call#") && !id.is_empty());
         let signature = call.thought_signatures.and_then(|mut signatures| signatures.pop());
-        self.pending_signature = None;
+        if let Some(own) = &signature {
+            // It was among those sent first, and a text before this call may have taken it for its own.
+            self.signatures.retain(|pending| pending != own);
+            for part in &mut self.parts {
+                part.thought_signature.take_if(|taken| taken == own);
+            }
+        }
         self.open_call.clone_from(&id);
         let index = self.calls;
         self.calls += 1;

@@ -28,6 +28,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(15);
 pub(crate) struct Policy {
     /// Attempts in all.
     pub(crate) attempts: u32,
+    /// Attempts in all where nothing listens: a wrong address is told soon.
+    pub(crate) connect_attempts: u32,
     /// Attempts in all where one has already waited a whole time-out.
     pub(crate) timed_out_attempts: u32,
     /// The first wait; each further one is twice as long.
@@ -42,6 +44,7 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             attempts: 5,
+            connect_attempts: 3,
             timed_out_attempts: 2,
             base: Duration::from_secs(1),
             longest: Duration::from_secs(16),
@@ -55,6 +58,7 @@ impl Policy {
     pub(crate) fn wait(&self, attempt: u32, failure: &Failure) -> Option<Duration> {
         let allowed = match failure {
             Failure::HeaderTimeout | Failure::ReadTimeout => self.timed_out_attempts,
+            Failure::Connect(_) => self.connect_attempts,
             failure if failure.may_pass() => self.attempts,
             _ => return None,
         };
@@ -225,7 +229,9 @@ impl LazyClient {
             return Ok(client.clone());
         }
         let client = build_client(base).map_err(|error| {
-            Failure::Malformed(format!("the HTTP client cannot start: {}", innermost(&error)))
+            let hint =
+                if base.scheme() == "https" { " (are the system's CA certificates installed?)" } else { "" };
+            Failure::Malformed(format!("the HTTP client cannot start: {}{hint}", innermost(&error)))
         })?;
         Ok(self.0.get_or_init(|| client).clone())
     }

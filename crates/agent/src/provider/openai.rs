@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::config::Timeouts;
 use super::http::{self, Attempt, Failure, LazyClient, Policy, Tap};
-use super::reply::{ORIGIN, Reply};
+use super::reply::{CALLS_MAX, ORIGIN, Reply};
 use super::sse::SseReader;
 use super::turns::{ModelPart, Turn, turns};
 use super::{Delta, Endpoint, ModelTurn, ORIGIN_KEY, Provider, ProviderError, Request};
@@ -302,7 +302,11 @@ fn take(reply: &mut Reply, chunk: &Value, key: Option<&SecretString>) -> Result<
     if error.is_some() || chunk.get("object").and_then(Value::as_str) == Some("error") {
         return Err(reported(chunk, key));
     }
-    Ok(reply.apply(chunk))
+    let news = reply.apply(chunk);
+    if reply.has_too_many_calls() {
+        return Err(Failure::Malformed(format!("its reply holds more than {CALLS_MAX} tool calls")));
+    }
+    Ok(news)
 }
 
 /// An error object inside a reply. It is tried again only where it names a reason that passes.

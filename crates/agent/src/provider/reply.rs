@@ -13,6 +13,9 @@ use super::{Delta, Finish, ModelTurn, ORIGIN_KEY, Usage, parse_arguments};
 /// The value of [`ORIGIN_KEY`] for reasoning that came in `reasoning_content`.
 pub(crate) const ORIGIN: &str = "openai";
 
+/// Most calls that one reply may hold: far above any model's, and it bounds the work that a piece can make.
+pub(crate) const CALLS_MAX: usize = 512;
+
 /// A reply in the making.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
@@ -43,6 +46,11 @@ impl Reply {
     /// Whether the model has said that it is done.
     pub(crate) fn is_finished(&self) -> bool {
         self.finish.is_some()
+    }
+
+    /// Whether it holds more calls than any reply may.
+    pub(crate) fn has_too_many_calls(&self) -> bool {
+        self.calls.len() > CALLS_MAX
     }
 
     /// Takes the next chunk (or a whole reply that did not stream) and says what is new in it.
@@ -152,6 +160,9 @@ impl Reply {
         // Two entries of one chunk are never one call.
         let mut taken = Vec::with_capacity(entries.len());
         for entry in entries {
+            if self.has_too_many_calls() {
+                return;
+            }
             let Some(piece) = Piece::read(entry) else { continue };
             let at = match self.continues(&piece).filter(|at| !taken.contains(at)) {
                 Some(at) => at,

@@ -244,3 +244,13 @@ proptest! {
         let _ = reply.finish();
     }
 }
+
+#[test]
+fn endless_calls_are_noticed() {
+    let mut reply = Reply::default();
+    for nth in 0..=CALLS_MAX {
+        assert!(!reply.has_too_many_calls());
+        reply.apply(&tool(json!([{"id": format!("c{nth}"), "function": {"name": "f"}}])));
+    }
+    assert!(reply.has_too_many_calls());
+}

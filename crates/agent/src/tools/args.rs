@@ -73,7 +73,7 @@ impl<'a> Args<'a> {
                     clippy::cast_sign_loss,
                     reason = "checked just before"
                 )]
-                (float >= 0.0 && float < 1e15 && float.fract() == 0.0).then_some(float as u64)
+                ((0.0..1e15).contains(&float) && float.fract() == 0.0).then_some(float as u64)
             }),
             Value::String(text) => text.trim().parse().ok(),
             _ => None,

@@ -210,6 +210,11 @@ impl Edit {
             }
             count if count > 1 && !self.all => Err(ToolError::Ambiguous { path: path.clone(), count }),
             count => {
+                let size =
+                    (text.len() - count * old.len()) as u64 + (count as u64).saturating_mul(new.len() as u64);
+                if size > limits.file_bytes.max(text.len() as u64) {
+                    return Err(ToolError::TooLarge { path: path.clone(), size, limit: limits.file_bytes });
+                }
                 let replaced = text.replace(old.as_ref(), new.as_ref());
                 Ok((text, replaced, count))
             }

@@ -16,6 +16,8 @@ use super::{Limits, ToolError};
 
 /// Most entries of a directory, or files of a glob, that one result names.
 const ENTRIES: usize = 1000;
+/// Most entries of a directory that are read to sort them.
+const LISTED: usize = 100_000;
 /// Most files that a glob keeps to sort them.
 const GLOB_KEPT: usize = 50_000;
 /// Most matching lines of one search.
@@ -41,7 +43,7 @@ impl ListDirectory {
         directory(path)?;
         let entries = std::fs::read_dir(path).map_err(|error| ToolError::io("list", path, &error))?;
         let (mut directories, mut files) = (Vec::new(), Vec::new());
-        for entry in entries {
+        for entry in entries.take(LISTED) {
             let entry = entry.map_err(|error| ToolError::io("list", path, &error))?;
             let name = entry.file_name().to_string_lossy().into_owned();
             match entry.file_type() {
