@@ -30,7 +30,7 @@ pub(crate) fn make_private(path: &Utf8Path) {
 /// Extends a file with zeros to `len` bytes; a longer one is left as it is. The zeros are written, not skipped:
 /// a hole would have to be filled by the writes that this is to make cheap.
 pub(crate) fn extend_with_zeros(path: &Utf8Path, len: u64) -> io::Result<()> {
-    const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     let mut missing = len.saturating_sub(file.metadata()?.len());
     while missing > 0 {
