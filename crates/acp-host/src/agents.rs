@@ -168,7 +168,8 @@ impl Inner {
         // more than that it ended.
         let why = conn.why().unwrap_or_default();
         let mut text = format!("{}: {why}", command.program);
-        let last = exit.stderr_tail.rsplit_once("(ended by the daemon: ").map_or("", |(said, _)| said).trim();
+        let tail = exit.stderr_tail.as_str();
+        let last = tail.rsplit_once("(ended by the daemon: ").map_or(tail, |(said, _)| said).trim();
         match (exit.code, exit.signal) {
             (Some(code), _) => text.push_str(&format!(" (exit code {code})")),
             // Our own SIGKILL says nothing.

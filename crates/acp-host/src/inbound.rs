@@ -1,7 +1,6 @@
 //! What an agent sends: one handler for everything, called by the SDK's loop one message at a time. It waits for
 //! room in a session's sink and for nothing else (trap 10).
 
-use std::future::Future;
 use std::sync::Arc;
 
 use agent_client_protocol::{
@@ -58,15 +57,13 @@ impl Inbound {
                 return;
             }
         }
-        match AcpRespond::new(&self.conn, responder) {
-            Ok(responder) => {
-                self.conn.deliver(&session, FromAgent::Ask { params, responder: Box::new(responder) }).await;
-            }
-            Err(responder) => {
-                let message = "too many requests of this agent wait for an answer".to_owned();
-                refuse(&self.conn, responder, ErrorCode::INTERNAL_ERROR, message);
-            }
+        if !self.conn.open_request() {
+            let message = "too many requests of this agent wait for an answer".to_owned();
+            refuse(&self.conn, responder, ErrorCode::INTERNAL_ERROR, message);
+            return;
         }
+        let responder = Box::new(AcpRespond::new(&self.conn, responder));
+        self.conn.deliver(&session, FromAgent::Ask { params, responder }).await;
     }
 }
 
@@ -85,23 +82,21 @@ impl Drop for Handling<'_> {
 }
 
 impl HandleDispatchFrom<Agent> for Inbound {
-    fn handle_dispatch_from(
+    async fn handle_dispatch_from(
         &mut self,
         message: Dispatch,
         _connection: ConnectionTo<Agent>,
-    ) -> impl Future<Output = Result<Handled<Dispatch>, Error>> + Send {
-        async move {
-            let _handling = Handling(&self.conn);
-            match message {
-                // Once it is being stopped nobody listens, and nobody answers.
-                Dispatch::Notification(_) | Dispatch::Request(..) if self.conn.stopping.is_cancelled() => {}
-                Dispatch::Notification(message) => self.notification(message).await,
-                Dispatch::Request(message, responder) => self.request(message, responder).await,
-                // Whoever waited may be gone; then there is nobody to tell.
-                Dispatch::Response(result, router) => drop(router.route_with_result(result)),
-            }
-            Ok(Handled::Yes)
+    ) -> Result<Handled<Dispatch>, Error> {
+        let _handling = Handling(&self.conn);
+        match message {
+            // Once it is being stopped nobody listens, and nobody answers.
+            Dispatch::Notification(_) | Dispatch::Request(..) if self.conn.stopping.is_cancelled() => {}
+            Dispatch::Notification(message) => self.notification(message).await,
+            Dispatch::Request(message, responder) => self.request(message, responder).await,
+            // Whoever waited may be gone; then there is nobody to tell.
+            Dispatch::Response(result, router) => drop(router.route_with_result(result)),
         }
+        Ok(Handled::Yes)
     }
 
     fn describe_chain(&self) -> impl std::fmt::Debug {

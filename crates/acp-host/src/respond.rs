@@ -19,13 +19,9 @@ pub(crate) struct AcpRespond {
 }
 
 impl AcpRespond {
-    /// Takes a request on, if not too many are open already.
-    pub(crate) fn new(conn: &Arc<Conn>, responder: Responder<Value>) -> Result<Self, Responder<Value>> {
-        if conn.open_request() {
-            Ok(Self { conn: Arc::clone(conn), responder: Some(responder) })
-        } else {
-            Err(responder)
-        }
+    /// For a request that [`Conn::open_request`] let in.
+    pub(crate) fn new(conn: &Arc<Conn>, responder: Responder<Value>) -> Self {
+        Self { conn: Arc::clone(conn), responder: Some(responder) }
     }
 }
 

@@ -36,6 +36,8 @@ struct Inner {
 struct Route {
     /// Tells a session that was closed and taken up again from its former self.
     incarnation: u64,
+    /// The newest take-up: an older one that ends late changes nothing any more.
+    take_up: u64,
     sink: mpsc::Sender<FromAgent>,
     /// Cancelled when the sink is no longer this route's: whoever waits for room in it looks again.
     moved: CancellationToken,
@@ -72,7 +74,7 @@ pub(crate) enum Known {
 /// A take-up that has begun.
 pub(crate) struct Ticket {
     session: String,
-    incarnation: u64,
+    take_up: u64,
     previous: Option<mpsc::Sender<FromAgent>>,
 }
 
@@ -122,24 +124,25 @@ impl Routes {
     /// and because the one who waits for the end may not be reading its sink.
     pub(crate) fn begin(&self, session: &str, sink: mpsc::Sender<FromAgent>) -> Ticket {
         let mut inner = self.lock();
-        if let Some(route) = inner.routes.get_mut(session) {
+        inner.next += 1;
+        let take_up = inner.next;
+        let session = session.to_owned();
+        if let Some(route) = inner.routes.get_mut(&session) {
             let previous = std::mem::replace(&mut route.sink, sink);
+            route.take_up = take_up;
             route.moved.cancel();
             route.moved = CancellationToken::new();
             route.loading.get_or_insert_default();
-            return Ticket {
-                session: session.to_owned(),
-                incarnation: route.incarnation,
-                previous: Some(previous),
-            };
+            return Ticket { session, take_up, previous: Some(previous) };
         }
-        let route = inner.route(sink, Some(Loading::default()));
-        let incarnation = route.incarnation;
-        inner.insert(session, route);
-        Ticket { session: session.to_owned(), incarnation, previous: None }
+        let mut route = inner.route(sink, Some(Loading::default()));
+        route.take_up = take_up;
+        inner.insert(&session, route);
+        Ticket { session, take_up, previous: None }
     }
 
-    /// The take-up succeeded. Returns what was kept, in order; `None` if the session was closed meanwhile.
+    /// The take-up succeeded. Returns what was kept, in order; `None` if the session was closed or taken up
+    /// again meanwhile.
     pub(crate) fn commit(&self, ticket: &Ticket) -> Option<Vec<FromAgent>> {
         let mut inner = self.lock();
         let route = inner.of(ticket)?;
@@ -231,7 +234,7 @@ impl Routes {
 impl Inner {
     fn route(&mut self, sink: mpsc::Sender<FromAgent>, loading: Option<Loading>) -> Route {
         self.next += 1;
-        Route { incarnation: self.next, sink, moved: CancellationToken::new(), loading }
+        Route { incarnation: self.next, take_up: 0, sink, moved: CancellationToken::new(), loading }
     }
 
     fn insert(&mut self, session: &str, route: Route) {
@@ -242,7 +245,7 @@ impl Inner {
     }
 
     fn of(&mut self, ticket: &Ticket) -> Option<&mut Route> {
-        self.routes.get_mut(&ticket.session).filter(|route| route.incarnation == ticket.incarnation)
+        self.routes.get_mut(&ticket.session).filter(|route| route.take_up == ticket.take_up)
     }
 }
 

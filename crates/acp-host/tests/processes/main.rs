@@ -1,0 +1,5 @@
+//! The host with real child processes.
+
+mod ending;
+mod support;
+mod talking;
