@@ -1,0 +1,83 @@
+//! `GET /session/:id/transcript` (WIRE a.4).
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use holdpoint_engine::TranscriptOrEngine;
+use holdpoint_model::ids::RecordId;
+use holdpoint_transcript::ReadError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::error::ApiError;
+use crate::ids;
+use crate::state::App;
+
+const MAX_LIMIT: usize = 500;
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Paging {
+    limit: Option<String>,
+    cursor: Option<String>,
+    direction: Option<String>,
+    before_record_id: Option<String>,
+}
+
+pub(crate) async fn transcript(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(query): Query<Paging>,
+) -> Result<Response, ApiError> {
+    let id = ids::session(&id)?;
+    let limit = match &query.limit {
+        None => 100,
+        Some(text) => text.parse().ok().filter(|n| (1..=MAX_LIMIT).contains(n)).ok_or_else(|| {
+            let problem = format!("limit must be a whole number from 1 to {MAX_LIMIT}");
+            ApiError::new(StatusCode::BAD_REQUEST, "invalid_transcript_limit", problem)
+                .with("maxLimit", MAX_LIMIT)
+        })?,
+    };
+    let bad_cursor =
+        |problem: &str| ApiError::new(StatusCode::BAD_REQUEST, "invalid_transcript_cursor", problem);
+    let backward = match query.direction.as_deref() {
+        None => query.before_record_id.is_some(),
+        Some("backward") => true,
+        Some("forward") => false,
+        Some(_) => return Err(bad_cursor("direction must be forward or backward")),
+    };
+    let cursor = query.cursor.or(query.before_record_id);
+    let cursor = cursor
+        .map(|cursor| RecordId::new(cursor).map_err(|_| bad_cursor("cursor is not a record id")))
+        .transpose()?;
+    let page = app.engine.transcript(&id, cursor, backward, limit).await.map_err(|error| match error {
+        TranscriptOrEngine::Engine(error) => error.into(),
+        TranscriptOrEngine::Transcript(error @ ReadError::UnknownCursor { .. }) => {
+            bad_cursor(&error.to_string())
+        }
+        TranscriptOrEngine::Transcript(error) => {
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "storage_error", error.to_string())
+        }
+    })?;
+    let events: Vec<_> = page
+        .updates
+        .into_iter()
+        .map(|update| json!({ "v": 1, "type": "session_update", "data": update }))
+        .collect();
+    let mut view = json!({
+        "v": 1,
+        "sessionId": id,
+        "events": events,
+        "hasMore": page.next.is_some(),
+        "startTime": page.started,
+        "lastUpdated": page.updated,
+    });
+    if let Some(next) = page.next {
+        view["nextCursor"] = json!(next);
+        if backward {
+            view["hasOlder"] = Value::Bool(true);
+        }
+    }
+    Ok(([(header::CACHE_CONTROL, "no-store")], Json(view)).into_response())
+}

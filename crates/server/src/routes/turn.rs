@@ -1,0 +1,138 @@
+//! Prompts, their queue, cancel and continue (WIRE a.3).
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use holdpoint_model::ids::PromptId;
+use serde_json::{Value, json};
+
+use crate::body::{MaybeObject, Object};
+use crate::error::ApiError;
+use crate::ids;
+use crate::state::App;
+
+/// Most blocks of a prompt that are no text.
+const MAX_MEDIA: usize = 256;
+
+pub(crate) async fn prompt(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Object(body): Object,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let client = ids::client(&headers)?;
+    let id = ids::session(&id)?;
+    let blocks = match body.get("prompt") {
+        Some(Value::Array(blocks)) if !blocks.is_empty() => blocks,
+        _ => return Err(ApiError::bad("\"prompt\" must be a list of at least one content block")),
+    };
+    if let Some(at) = blocks.iter().position(|block| block.get("type").and_then(Value::as_str).is_none()) {
+        return Err(ApiError::bad(format!("prompt[{at}] must be an object with a \"type\"")));
+    }
+    let media = blocks.iter().filter(|block| block["type"] != json!("text")).count();
+    if media > MAX_MEDIA {
+        return Err(ApiError::bad(format!("a prompt may hold {MAX_MEDIA} media blocks, not {media}")));
+    }
+    if let Some(at) =
+        blocks.iter().position(|block| block["type"] == json!("text") && !block["text"].is_string())
+    {
+        return Err(ApiError::bad(format!("prompt[{at}].text must be a text")));
+    }
+    // `_meta` of the request goes no further: what it could hold for the agent is the daemon's own (R6).
+    let blocks = blocks.iter().map(without_reserved_meta).collect();
+    let accepted = app.engine.prompt(&id, blocks, client).await.map_err(|error| {
+        let error = ApiError::from(error);
+        error.with("sessionId", id.as_str())
+    })?;
+    let view = json!({
+        "promptId": accepted.prompt,
+        "lastEventId": accepted.last_event_id,
+        "eventEpoch": accepted.epoch,
+    });
+    Ok((StatusCode::ACCEPTED, Json(view)))
+}
+
+/// A content block without the keys that only the daemon may set (R6).
+fn without_reserved_meta(block: &Value) -> Value {
+    let mut block = block.clone();
+    if let Some(meta) = block.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.retain(|key, _| {
+            let key = key.to_ascii_lowercase();
+            !key.starts_with("qwen.daemon.") && !key.starts_with("holdpoint.")
+        });
+    }
+    block
+}
+
+pub(crate) async fn pending(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let client = ids::client(&headers)?;
+    let prompts = app.engine.prompts(&ids::session(&id)?, client).await?;
+    let rows: Vec<_> = prompts
+        .iter()
+        .map(|prompt| {
+            let texts: Vec<_> =
+                prompt.blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect();
+            let mut row = json!({
+                "promptId": prompt.prompt,
+                "text": texts.join("\n"),
+                "content": prompt.blocks,
+                "queuedAt": prompt.at.0 / 1000,
+                "state": if prompt.running { "running" } else { "queued" },
+            });
+            if let Some(client) = &prompt.client {
+                row["originatorClientId"] = json!(client);
+            }
+            row
+        })
+        .collect();
+    Ok(Json(json!({ "pendingPrompts": rows })))
+}
+
+pub(crate) async fn remove(
+    State(app): State<App>,
+    Path((id, prompt)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let client = ids::client(&headers)?;
+    let id = ids::session(&id)?;
+    let removed = match PromptId::new(prompt) {
+        Ok(prompt) => app.engine.remove_prompt(&id, prompt, client).await?,
+        Err(_) => false,
+    };
+    Ok(Json(json!({ "removed": removed })))
+}
+
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    MaybeObject(body): MaybeObject,
+) -> Result<StatusCode, ApiError> {
+    let client = ids::client(&headers)?;
+    let unreachable = body.get("cause").and_then(Value::as_str) == Some("unreachable_question");
+    app.engine.cancel(&ids::session(&id)?, unreachable, client).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn go_on(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let client = ids::client(&headers)?;
+    let outcome = app.engine.go_on(&ids::session(&id)?, client).await?;
+    Ok(Json(match outcome {
+        None => json!({ "accepted": false, "interruption": "none" }),
+        Some((interruption, accepted)) => json!({
+            "accepted": true,
+            "interruption": interruption,
+            "promptId": accepted.prompt,
+            "lastEventId": accepted.last_event_id,
+            "eventEpoch": accepted.epoch,
+        }),
+    }))
+}
