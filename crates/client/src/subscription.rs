@@ -103,6 +103,18 @@ impl Subscription {
         &self.cursor
     }
 
+    /// Connects, if that is not done yet: what happens after this returned is seen, without a cursor too.
+    ///
+    /// # Errors
+    /// The daemon refused, or is away.
+    pub async fn connect(&mut self) -> Result<(), ClientError> {
+        if self.frames.is_none() {
+            self.frames = Some(self.open().await?);
+            self.started = true;
+        }
+        Ok(())
+    }
+
     /// Waits for the next signal. Nothing is lost if the future is dropped before it is ready.
     ///
     /// # Errors
@@ -110,7 +122,7 @@ impl Subscription {
     pub async fn next(&mut self) -> Result<Signal, ClientError> {
         loop {
             let Some(frames) = &mut self.frames else {
-                match self.connect().await? {
+                match self.reconnect().await? {
                     Some(signal) => return Ok(signal),
                     None => continue,
                 }
@@ -150,7 +162,7 @@ impl Subscription {
     }
 
     /// Tries once to connect. `None`: try again.
-    async fn connect(&mut self) -> Result<Option<Signal>, ClientError> {
+    async fn reconnect(&mut self) -> Result<Option<Signal>, ClientError> {
         if let Some(at) = self.retry_at {
             tokio::time::sleep_until(at).await;
         }

@@ -1,0 +1,350 @@
+//! The command line as people see it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use holdpoint_model::ids::{ResponseId, SessionId};
+use secrecy::SecretString;
+
+use crate::{acp, serve};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0  done
+    1  it failed
+    2  the command line, or the answer, was not understood
+    3  a question waits for a person
+    4  the answer was refused: somebody was first, the question is closed, or you may not
+    5  no daemon answers
+  130  Ctrl-C
+
+With --json, stdout has one JSON document, or one a line where it streams, and nothing else; an error is one \
+JSON document on stderr: {\"error\", \"code\", …}.";
+
+const ABOUT: &str = "Holdpoint runs AI agents, and no question of theirs is lost: a restart asks it again.";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "holdpoint",
+    version,
+    about = ABOUT,
+    after_help = "`holdpoint help` and `holdpoint COMMAND --help` say more, with examples and exit codes.",
+    after_long_help = EXIT_CODES,
+    max_term_width = 110,
+    disable_help_subcommand = false
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What each command of the client takes, before or after its name.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Daemon and output")]
+pub(crate) struct Common {
+    /// Where the daemon listens [env: HOLDPOINT_URL] [default: http://127.0.0.1:4170]
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The daemon's token; better in the environment [env: HOLDPOINT_TOKEN, QWEN_SERVER_TOKEN]
+    #[arg(long, value_name = "TOKEN", value_parser = secret)]
+    pub(crate) token: Option<SecretString>,
+    /// Write JSON, for scripts
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Colours; `auto` means in a terminal, unless NO_COLOR is set
+    #[arg(long, value_name = "WHEN", value_enum)]
+    pub(crate) color: Option<Color>,
+}
+
+fn secret(text: &str) -> Result<SecretString, std::convert::Infallible> {
+    Ok(SecretString::from(text.to_owned()))
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// In a terminal, unless `NO_COLOR` is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the daemon
+    Serve(serve::ServeArgs),
+    /// Run the built-in agent over stdio, for a daemon or an editor
+    Acp(acp::AcpArgs),
+    Prompt(PromptArgs),
+    #[command(visible_alias = "question")]
+    Inbox(InboxArgs),
+    Answer(AnswerArgs),
+    Attach(AttachArgs),
+    Sessions(SessionsArgs),
+    Cancel(CancelArgs),
+    Doctor(DoctorArgs),
+    Completions(CompletionsArgs),
+}
+
+/// `holdpoint prompt`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Give an agent something to do, and watch it",
+    long_about = "Give an agent something to do, and watch it.\n\n\
+        The agent's words go to stdout; tool calls and remarks go to stderr. When the agent asks a question, and \
+        stdin and stdout are a terminal, you pick right here. Otherwise, and with --no-input or --json, the \
+        question is left parked: it is printed with the command that answers it, and the exit code is 3. Ctrl-C \
+        leaves: the turn goes on (or waits) without you.",
+    after_long_help = "Examples:\n  \
+        holdpoint prompt \"add a changelog\"\n  \
+        git diff | holdpoint prompt -\n  \
+        holdpoint prompt --session 0195f… \"now the tests\"\n  \
+        holdpoint prompt --no-input \"upgrade everything\" || holdpoint inbox\n\n\
+        Exit codes: 0 the turn ended; 1 it failed or was cancelled; 3 a question waits; 5 no daemon; 130 Ctrl-C."
+)]
+pub(crate) struct PromptArgs {
+    /// What to do; `-`, or nothing with piped input, reads it from stdin
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
+    /// Continue this session instead of starting one (an id, or its unique beginning)
+    #[arg(long, short, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    /// Where the new session works [default: the daemon's workspace]
+    #[arg(long, value_name = "DIR", conflicts_with = "session")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Never ask here: leave questions parked, and exit with code 3
+    #[arg(long)]
+    pub(crate) no_input: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint inbox`.
+#[derive(Debug, Args)]
+#[command(
+    about = "List what waits for a person, or show one question whole",
+    long_about = "List what waits for a person, oldest first, over all sessions, loaded or not; or show one question \
+        whole.\n\n\
+        Ids in the list are shortened to what is unique; every command takes them so.",
+    after_long_help = "Examples:\n  \
+        holdpoint inbox\n  \
+        holdpoint inbox q_01ab\n  \
+        holdpoint inbox --json | jq -r '.questions[].questionId'\n\n\
+        Exit codes: 0 (also when nothing waits); 1 no such question; 5 no daemon."
+)]
+pub(crate) struct InboxArgs {
+    /// Show this question whole (an id, or its unique beginning)
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Only of this session
+    #[arg(long, short, value_name = "SESSION", conflicts_with = "id")]
+    pub(crate) session: Option<String>,
+    /// Only of sessions that work in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "id")]
+    pub(crate) cwd: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint answer`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Answer a question",
+    long_about = "Answer a question. The turn that asked goes on with it, whether its session is loaded or not.\n\n\
+        Without an answer, in a terminal, the question is shown and you pick. A pick is an option's number or its \
+        label. With several parts, picks are for the parts in order; --answer names the part. Returns when the \
+        answer is on disk; with --wait, stays until the turn has ended.",
+    after_long_help = "Examples:\n  \
+        holdpoint answer q_01ab                          pick in the terminal\n  \
+        holdpoint answer q_01ab 2                        the second option\n  \
+        holdpoint answer q_01ab Red Green                two picks, where several are allowed\n  \
+        holdpoint answer q_01ab --text \"neither, use grey\"\n  \
+        holdpoint answer q_01ab --answer 0=2 --answer 1=\"own words\"\n  \
+        holdpoint answer q_01ab --decline\n\n\
+        Exit codes: 0 the answer is on disk; 1 no such question; 2 not an answer to it; 3 with --wait: another \
+        question waits; 4 refused (already answered, stale, closed, not allowed); 5 no daemon."
+)]
+pub(crate) struct AnswerArgs {
+    /// The question (an id, or its unique beginning)
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Options to pick, by number or label
+    #[arg(value_name = "PICK")]
+    pub(crate) picks: Vec<String>,
+    /// The same, as a flag (repeatable)
+    #[arg(long = "option", short, value_name = "N|LABEL", conflicts_with = "picks")]
+    pub(crate) options: Vec<String>,
+    /// Your own words, for a question of one part
+    #[arg(long, short, value_name = "TEXT", conflicts_with_all = ["picks", "options", "answers"])]
+    pub(crate) text: Option<String>,
+    /// The answer to one part: number, label or own words (`0==2` is the text "2"); repeatable
+    #[arg(long = "answer", short, value_name = "PART=TEXT", conflicts_with_all = ["picks", "options"])]
+    pub(crate) answers: Vec<String>,
+    /// Decline to answer, or refuse the permission
+    #[arg(long, short, conflicts_with_all = ["picks", "options", "text", "answers"])]
+    pub(crate) decline: bool,
+    /// Makes a repeat of this very answer harmless [default: a new one]
+    #[arg(long, value_name = "ID", value_parser = response_id)]
+    pub(crate) response_id: Option<ResponseId>,
+    /// Stay, and show the turn until it ends
+    #[arg(long, short)]
+    pub(crate) wait: bool,
+    /// Never ask here
+    #[arg(long)]
+    pub(crate) no_input: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+fn response_id(text: &str) -> Result<ResponseId, String> {
+    ResponseId::new(text).map_err(|error| error.to_string())
+}
+
+/// `holdpoint attach`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Show a session so far, and follow it",
+    long_about = "Show a session so far in short form, and follow it. A stored session is loaded, and its question, if \
+        one waits, is asked again; in a terminal you answer it here. Ctrl-C detaches: the session goes on without \
+        you.",
+    after_long_help = "Examples:\n  \
+        holdpoint attach 0195f…\n  \
+        holdpoint attach 0195f… --json | jq -c 'select(.type == \"question\")'\n\n\
+        Exit codes: 0 detached, or the session was closed; 1 no such session; 5 no daemon."
+)]
+pub(crate) struct AttachArgs {
+    /// The session (an id, or its unique beginning)
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    /// Never ask here: only show
+    #[arg(long)]
+    pub(crate) no_input: bool,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint sessions`.
+#[derive(Debug, Args)]
+#[command(
+    about = "List sessions",
+    long_about = "List sessions, live and stored, newest first, and which of them wait for a person.",
+    after_long_help = "Examples:\n  \
+        holdpoint sessions\n  \
+        holdpoint sessions --cwd ~/work/site --json\n\n\
+        Exit codes: 0; 1 it failed; 5 no daemon."
+)]
+pub(crate) struct SessionsArgs {
+    /// Of this workspace [default: the daemon's]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// At most so many
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint cancel`.
+#[derive(Debug, Args)]
+#[command(
+    about = "End the turn that a session runs or waits in",
+    long_about = "End the turn that a session runs or waits in. A question asked since the daemon started is closed as \
+        cancelled; one that was asked again after a restart stays open. To leave a question for later, do nothing.",
+    after_long_help = "Examples:\n  \
+        holdpoint cancel 0195f…\n\n\
+        Exit codes: 0; 1 the session is not loaded, or it failed; 5 no daemon."
+)]
+pub(crate) struct CancelArgs {
+    /// The session (an id, or its unique beginning)
+    #[arg(value_name = "SESSION")]
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint doctor`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Check what is configured and reachable, and say what to do next",
+    long_about = "Check what is configured and reachable: the daemon, its version, token and restore flag, the model, the \
+        data directory, and what waits. Works without a daemon too. Each line is ok, warn or fail, with the next step.",
+    after_long_help = "Exit codes: 0 nothing failed; 1 something did."
+)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint completions`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Write completions for a shell to stdout",
+    after_long_help = "Examples:\n  \
+        holdpoint completions bash > ~/.local/share/bash-completion/completions/holdpoint\n  \
+        holdpoint completions zsh > ~/.zfunc/_holdpoint\n  \
+        holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish"
+)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// A session's id, if the text is a whole one: ours are UUIDs.
+pub(crate) fn whole_session_id(text: &str) -> Option<SessionId> {
+    (text.len() == 36).then(|| SessionId::new(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    /// The long help of each command of the client. Those of `serve` and `acp` belong to their modules.
+    #[test]
+    fn what_people_read_with_help() {
+        let mut root = Cli::command().term_width(100);
+        root.build();
+        insta::assert_snapshot!("help", root.render_long_help().to_string());
+        let names = ["prompt", "inbox", "answer", "attach", "sessions", "cancel", "doctor", "completions"];
+        for name in names {
+            let command = root.find_subcommand_mut(name).expect("the name is one of ours");
+            insta::assert_snapshot!(format!("help_{name}"), command.render_long_help().to_string());
+        }
+    }
+
+    #[test]
+    fn common_options_stand_before_or_after_the_command() {
+        let cli = Cli::try_parse_from(["holdpoint", "--json", "inbox", "--url", "http://x"]).unwrap();
+        assert!(cli.common.json);
+        let Command::Inbox(args) = cli.command else { panic!() };
+        assert_eq!(args.common.url.as_deref(), Some("http://x"));
+    }
+
+    #[test]
+    fn an_answer_is_given_in_one_way_only() {
+        for line in [
+            "answer q_1 2 --text x",
+            "answer q_1 2 --decline",
+            "answer q_1 --option 2 --answer 0=x",
+            "answer q_1 --text x --decline",
+            "answer",
+            "answer q_1 --response-id a/b",
+        ] {
+            let error = Cli::try_parse_from(std::iter::once("holdpoint").chain(line.split(' '))).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+}

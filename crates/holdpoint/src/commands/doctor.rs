@@ -1,0 +1,405 @@
+//! `holdpoint doctor`.
+
+use std::path::{Path, PathBuf};
+
+use holdpoint_client::{ClientError, Daemon, Filter, QuestionView, Refusal};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::connect::{Settings, env};
+use crate::exit::{Exit, Failure};
+use crate::render::{Paint, one_line};
+use crate::ui::Ui;
+
+/// How one check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Grade {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Check {
+    name: &'static str,
+    status: Grade,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+fn check(name: &'static str, status: Grade, message: impl Into<String>) -> Check {
+    Check { name, status, message: message.into(), next: None }
+}
+
+impl Check {
+    fn next(mut self, next: impl Into<String>) -> Self {
+        self.next = Some(next.into());
+        self
+    }
+}
+
+pub(crate) async fn run(settings: &Settings, ui: &mut Ui) -> Result<Exit, Failure> {
+    let daemon = settings.daemon()?;
+    let found = look(&daemon).await;
+    let checks = checks(settings, &found, &Machine::here());
+    let failed = checks.iter().any(|check| check.status == Grade::Fail);
+    ui.line(&json!({"ok": !failed, "checks": checks}));
+    let text = report(&checks, ui.paint);
+    ui.block(&text);
+    Ok(if failed { Exit::Error } else { Exit::Ok })
+}
+
+/// What the daemon says about itself.
+struct Found {
+    health: Result<Value, ClientError>,
+    capabilities: Option<Result<holdpoint_client::Capabilities, ClientError>>,
+    status: Value,
+    questions: Option<Result<Vec<QuestionView>, ClientError>>,
+}
+
+async fn look(daemon: &Daemon) -> Found {
+    let health = daemon.health().await;
+    if matches!(&health, Err(error) if error.is_outage()) {
+        return Found { health, capabilities: None, status: Value::Null, questions: None };
+    }
+    let capabilities = daemon.capabilities().await;
+    if capabilities.is_err() {
+        return Found { health, capabilities: Some(capabilities), status: Value::Null, questions: None };
+    }
+    let status = daemon.daemon_status().await.unwrap_or(Value::Null);
+    let questions = Some(daemon.all_questions(&Filter::open()).await);
+    Found { health, capabilities: Some(capabilities), status, questions }
+}
+
+/// What this machine says: for the checks that need no daemon, and those that compare.
+struct Machine {
+    data_dir: Option<PathBuf>,
+    /// The variables that choose a model, of those that are set.
+    model: Vec<&'static str>,
+}
+
+impl Machine {
+    fn here() -> Self {
+        let under = |name: &str, rest: &str| env(name).map(|dir| Path::new(&dir).join(rest));
+        let data_dir = env("HOLDPOINT_DATA_DIR")
+            .map(PathBuf::from)
+            .or_else(|| under("XDG_DATA_HOME", "holdpoint"))
+            .or_else(|| under("HOME", ".local/share/holdpoint"));
+        let names =
+            ["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"];
+        Self { data_dir, model: names.into_iter().filter(|name| env(name).is_some()).collect() }
+    }
+}
+
+fn checks(settings: &Settings, found: &Found, machine: &Machine) -> Vec<Check> {
+    let mut all = vec![reachable(settings, found)];
+    if let Some(capabilities) = &found.capabilities {
+        all.push(token(settings, capabilities));
+    }
+    let said = found.capabilities.as_ref().is_some_and(Result::is_ok);
+    if said {
+        all.push(version(found));
+        all.push(restore(found));
+    }
+    all.push(model(found, machine, said));
+    all.push(data_dir(settings, found, machine));
+    if let Some(questions) = &found.questions {
+        all.push(waiting(questions));
+    }
+    for issue in found.status.get("issues").and_then(Value::as_array).into_iter().flatten() {
+        let text = |key: &str| issue.get(key).and_then(Value::as_str).unwrap_or_default();
+        let grade = if text("severity") == "error" { Grade::Fail } else { Grade::Warn };
+        all.push(check(
+            "daemon says",
+            grade,
+            format!("{} ({})", one_line(text("message"), 200), one_line(text("code"), 60)),
+        ));
+    }
+    all
+}
+
+fn reachable(settings: &Settings, found: &Found) -> Check {
+    match &found.health {
+        Ok(_) => check("daemon", Grade::Ok, format!("answers at {}", settings.url)),
+        Err(error @ ClientError::Refused(api)) => match api.refusal {
+            Refusal::Unauthorized => {
+                check("daemon", Grade::Ok, format!("answers at {} and wants a token", settings.url))
+            }
+            _ => {
+                check("daemon", Grade::Fail, format!("answers at {} and is not well: {error}", settings.url))
+                    .next("look into its log")
+            }
+        },
+        Err(error @ ClientError::Unreadable { .. }) => check("daemon", Grade::Fail, error.to_string())
+            .next("check --url: something else seems to listen there"),
+        Err(error) => check("daemon", Grade::Fail, error.to_string()).next(
+            "start one: holdpoint serve --restore-ask-user-question (or name another: --url, HOLDPOINT_URL)",
+        ),
+    }
+}
+
+fn token(settings: &Settings, capabilities: &Result<holdpoint_client::Capabilities, ClientError>) -> Check {
+    match (capabilities, settings.token.is_some()) {
+        (Ok(_), true) => check("token", Grade::Ok, "accepted"),
+        (Ok(_), false) => check("token", Grade::Ok, "none needed"),
+        (Err(error), given) if error.refusal() == Some(&Refusal::Unauthorized) => {
+            let what =
+                if given { "the daemon does not accept the token" } else { "the daemon wants a token" };
+            check("token", Grade::Fail, what)
+                .next("give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN")
+        }
+        (Err(error), _) => check("token", Grade::Fail, error.to_string()),
+    }
+}
+
+/// The first of these places in the daemon's status that holds something.
+fn said<'a>(found: &'a Found, places: &[&str]) -> Option<&'a Value> {
+    places.iter().find_map(|place| found.status.pointer(place)).filter(|value| !value.is_null())
+}
+
+fn said_text(found: &Found, places: &[&str]) -> Option<String> {
+    said(found, places).and_then(Value::as_str).map(|text| one_line(text, 200))
+}
+
+fn version(found: &Found) -> Check {
+    let ours = env!("CARGO_PKG_VERSION");
+    match said_text(found, &["/daemon/holdpointVersion", "/daemon/version"]) {
+        Some(theirs) if theirs == ours => check("version", Grade::Ok, format!("{ours}, as this program")),
+        Some(theirs) => check("version", Grade::Warn, format!("the daemon is {theirs}, this program {ours}"))
+            .next("use the same version for both"),
+        None => {
+            check("version", Grade::Warn, format!("the daemon does not say which; this program is {ours}"))
+        }
+    }
+}
+
+fn restore(found: &Found) -> Check {
+    let durable =
+        found.capabilities.as_ref().and_then(|c| c.as_ref().ok()).is_some_and(|c| c.has("durable_questions"));
+    let flag = said(found, &["/daemon/restoreAskUserQuestion", "/runtime/restoreAskUserQuestion"])
+        .and_then(Value::as_bool);
+    match (durable, flag) {
+        (false, _) => {
+            check("questions", Grade::Fail, "this daemon keeps no durable questions: it is not a Holdpoint")
+                .next("start one: holdpoint serve --restore-ask-user-question")
+        }
+        (true, Some(true)) => check("questions", Grade::Ok, "durable, and asked again after a restart"),
+        (true, Some(false)) => check(
+            "questions",
+            Grade::Warn,
+            "durable, but the restore flag is off: a restart does not ask them again",
+        )
+        .next("start the daemon with --restore-ask-user-question"),
+        (true, None) => {
+            check("questions", Grade::Warn, "durable; the daemon does not say whether the restore flag is on")
+        }
+    }
+}
+
+fn model(found: &Found, machine: &Machine, reachable: bool) -> Check {
+    let real =
+        "set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed) and start the daemon again";
+    match said(found, &["/daemon/model", "/runtime/model"]) {
+        Some(value) => {
+            let name = value.as_str().or_else(|| value.get("name").and_then(Value::as_str)).unwrap_or("?");
+            if name.contains("demo") {
+                check("model", Grade::Warn, format!("the scripted one ({})", one_line(name, 60))).next(real)
+            } else {
+                check("model", Grade::Ok, one_line(name, 100))
+            }
+        }
+        None if reachable => check("model", Grade::Warn, "the daemon does not say which"),
+        None if machine.model.is_empty() => check(
+            "model",
+            Grade::Warn,
+            "none in this environment: a daemon started here uses the scripted demo model",
+        )
+        .next("set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed)"),
+        None => check("model", Grade::Ok, format!("this environment sets {}", machine.model.join(", "))),
+    }
+}
+
+fn data_dir(settings: &Settings, found: &Found, machine: &Machine) -> Check {
+    let local = ["127.", "localhost", "[::1]"].iter().any(|host| settings.url.contains(&format!("//{host}")));
+    let theirs = said_text(found, &["/daemon/dataDir"]);
+    if theirs.is_some() && !local {
+        return check("data", Grade::Ok, format!("{} on the daemon's machine", theirs.unwrap_or_default()));
+    }
+    let Some(dir) = theirs.map(PathBuf::from).or_else(|| machine.data_dir.clone()) else {
+        return check("data", Grade::Fail, "no data directory: HOME is not set")
+            .next("set HOLDPOINT_DATA_DIR");
+    };
+    let existing = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let shown = dir.display().to_string();
+    if !existing.is_dir() {
+        return check("data", Grade::Fail, format!("{} is in the way of {shown}", existing.display()))
+            .next("move it, or set HOLDPOINT_DATA_DIR");
+    }
+    match rustix::fs::access(existing, rustix::fs::Access::WRITE_OK) {
+        Ok(()) if existing == dir => check("data", Grade::Ok, format!("{shown} is writable")),
+        Ok(()) => check("data", Grade::Ok, format!("{shown} is made at the first start")),
+        Err(error) => check("data", Grade::Fail, format!("{} is not writable ({error})", existing.display()))
+            .next("give yourself the right, or set HOLDPOINT_DATA_DIR"),
+    }
+}
+
+fn waiting(questions: &Result<Vec<QuestionView>, ClientError>) -> Check {
+    match questions {
+        Err(error) => check("inbox", Grade::Fail, error.to_string()),
+        Ok(open) if open.is_empty() => check("inbox", Grade::Ok, "nothing waits for you"),
+        Ok(open) => {
+            let stuck = open.iter().filter(|view| view.restorable == Some(false) && !view.live).count();
+            let grade = if stuck > 0 { Grade::Warn } else { Grade::Ok };
+            let mut text = if open.len() == 1 {
+                "1 waits for you".to_owned()
+            } else {
+                format!("{} wait for you", open.len())
+            };
+            if stuck > 0 {
+                text.push_str(&format!(
+                    ", {stuck} of them only once the daemon runs with --restore-ask-user-question"
+                ));
+            }
+            check("inbox", grade, text).next("holdpoint inbox")
+        }
+    }
+}
+
+fn report(checks: &[Check], paint: Paint) -> String {
+    let mut text = String::new();
+    for check in checks {
+        let grade = match check.status {
+            Grade::Ok => paint.green("ok  "),
+            Grade::Warn => paint.yellow("warn"),
+            Grade::Fail => paint.red("fail"),
+        };
+        text.push_str(&format!("{grade} {:<10} {}\n", check.name, one_line(&check.message, 300)));
+        if let Some(next) = &check.next {
+            text.push_str(&format!(
+                "{}{}\n",
+                " ".repeat(16),
+                paint.dim(&format!("→ {}", one_line(next, 300)))
+            ));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_client::Capabilities;
+
+    use super::*;
+    use crate::cli::Common;
+    use crate::render::samples::colour;
+
+    fn settings() -> Settings {
+        Settings::new(&Common::default(), &Common::default(), |_| None)
+    }
+
+    fn machine() -> Machine {
+        Machine { data_dir: Some("/".into()), model: Vec::new() }
+    }
+
+    fn say(found: &Found) -> String {
+        report(&checks(&settings(), found, &machine()), Paint::new(false))
+    }
+
+    #[test]
+    fn without_a_daemon() {
+        let found = Found {
+            health: Err(ClientError::Unreachable {
+                url: "http://127.0.0.1:4170".into(),
+                reason: "Connection refused".into(),
+            }),
+            capabilities: None,
+            status: Value::Null,
+            questions: None,
+        };
+        insta::assert_snapshot!(say(&found), @"
+        fail daemon     no daemon answers at http://127.0.0.1:4170 (Connection refused)
+                        → start one: holdpoint serve --restore-ask-user-question (or name another: --url, HOLDPOINT_URL)
+        warn model      none in this environment: a daemon started here uses the scripted demo model
+                        → set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed)
+        ok   data       / is writable
+        ");
+    }
+
+    #[test]
+    fn with_a_daemon_in_order() {
+        let mut stuck = colour(false);
+        stuck.restorable = Some(false);
+        let found = Found {
+            health: Ok(json!({"status": "ok"})),
+            capabilities: Some(Ok(Capabilities {
+                features: vec!["durable_questions".into()],
+                ..Capabilities::default()
+            })),
+            status: json!({"daemon": {"holdpointVersion": env!("CARGO_PKG_VERSION"), "restoreAskUserQuestion": true,
+                "model": "gpt-x", "dataDir": "/"}, "issues": [{"code": "unshown_question", "severity": "warning", "message": "shown nowhere"}]}),
+            questions: Some(Ok(vec![colour(false), stuck])),
+        };
+        let text = say(&found).replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        insta::assert_snapshot!(text, @"
+        ok   daemon     answers at http://127.0.0.1:4170
+        ok   token      none needed
+        ok   version    VERSION, as this program
+        ok   questions  durable, and asked again after a restart
+        ok   model      gpt-x
+        ok   data       / is writable
+        warn inbox      2 wait for you, 1 of them only once the daemon runs with --restore-ask-user-question
+                        → holdpoint inbox
+        warn daemon says shown nowhere (unshown_question)
+        ");
+    }
+
+    #[test]
+    fn with_a_daemon_that_lacks_things() {
+        let unauthorized = holdpoint_client::ApiError {
+            status: 401,
+            code: None,
+            message: "Unauthorized".into(),
+            retry_after: None,
+            refusal: Refusal::Unauthorized,
+            details: serde_json::Map::new(),
+        };
+        let found = Found {
+            health: Ok(json!({})),
+            capabilities: Some(Err(Box::new(unauthorized).into())),
+            status: Value::Null,
+            questions: None,
+        };
+        insta::assert_snapshot!(say(&found), @"
+        ok   daemon     answers at http://127.0.0.1:4170
+        fail token      the daemon wants a token
+                        → give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN
+        warn model      none in this environment: a daemon started here uses the scripted demo model
+                        → set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed)
+        ok   data       / is writable
+        ");
+        let found = Found {
+            health: Ok(json!({})),
+            capabilities: Some(Ok(Capabilities {
+                features: vec!["durable_questions".into()],
+                ..Capabilities::default()
+            })),
+            status: json!({"daemon": {"restoreAskUserQuestion": false, "model": {"name": "holdpoint-demo"}, "version": "0.0.1"}}),
+            questions: Some(Ok(Vec::new())),
+        };
+        insta::assert_snapshot!(say(&found).replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"
+        ok   daemon     answers at http://127.0.0.1:4170
+        ok   token      none needed
+        warn version    the daemon is 0.0.1, this program VERSION
+                        → use the same version for both
+        warn questions  durable, but the restore flag is off: a restart does not ask them again
+                        → start the daemon with --restore-ask-user-question
+        warn model      the scripted one (holdpoint-demo)
+                        → set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed) and start the daemon again
+        ok   data       / is writable
+        ok   inbox      nothing waits for you
+        ");
+    }
+}

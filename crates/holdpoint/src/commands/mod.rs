@@ -1,0 +1,134 @@
+//! The commands of the client.
+
+mod answer;
+mod attach;
+mod cancel;
+mod doctor;
+mod inbox;
+mod prompt;
+mod sessions;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+
+use crate::cli::{Cli, Command, Common};
+use crate::connect::{Settings, env};
+use crate::exit::{Exit, Failure, report};
+use crate::follow::End;
+use crate::render::{self, one_line};
+use crate::ui::Ui;
+
+/// Runs one command of the client on a small runtime of its own.
+pub(crate) fn run(front: &Common, command: Command) -> ExitCode {
+    let own = match &command {
+        Command::Prompt(args) => args.common.clone(),
+        Command::Inbox(args) => args.common.clone(),
+        Command::Answer(args) => args.common.clone(),
+        Command::Attach(args) => args.common.clone(),
+        Command::Sessions(args) => args.common.clone(),
+        Command::Cancel(args) => args.common.clone(),
+        Command::Doctor(args) => args.common.clone(),
+        Command::Completions(_) | Command::Serve(_) | Command::Acp(_) => Common::default(),
+    };
+    let settings = Settings::new(front, &own, env);
+    let failed = |failure: &Failure| {
+        let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        report(failure, settings.json, settings.colored(terminal))
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&Failure::new(Exit::Error, "runtime", error.to_string())),
+    };
+    match runtime.block_on(dispatch(&settings, command)) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failed(&failure),
+    }
+}
+
+async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure> {
+    let mut ui = Ui::new(settings);
+    match command {
+        Command::Prompt(args) => prompt::run(settings, args, &mut ui).await,
+        Command::Inbox(args) => inbox::run(settings, args, &mut ui).await,
+        Command::Answer(args) => answer::run(settings, args, &mut ui).await,
+        Command::Attach(args) => attach::run(settings, args, &mut ui).await,
+        Command::Sessions(args) => sessions::run(settings, args, &mut ui).await,
+        Command::Cancel(args) => cancel::run(settings, args, &mut ui).await,
+        Command::Doctor(_) => doctor::run(settings, &mut ui).await,
+        Command::Completions(args) => {
+            clap_complete::generate(args.shell, &mut Cli::command(), "holdpoint", &mut std::io::stdout());
+            Ok(Exit::Ok)
+        }
+        Command::Serve(_) | Command::Acp(_) => {
+            Err(Failure::new(Exit::Error, "internal", "this command has a runtime of its own"))
+        }
+    }
+}
+
+/// An absolute path, as the daemon wants it, without looking at links.
+fn absolute(path: &Path) -> Result<String, Failure> {
+    let path =
+        std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    let text = path.into_os_string().into_string().map_err(|path| {
+        Failure::usage(format!("{} is not valid UTF-8, and the daemon takes no other path", path.display()))
+    })?;
+    Ok(if text.len() > 1 { text.trim_end_matches('/').to_owned() } else { text })
+}
+
+/// Tells how following a turn ended, and gives the exit code.
+fn ended(end: End, session: &str, ui: &mut Ui) -> Result<Exit, Failure> {
+    ui.line(&crate::follow::end_line(&end));
+    match end {
+        End::Turn(end) => match end.stop_reason.as_str() {
+            "end_turn" => Ok(Exit::Ok),
+            "cancelled" => Err(Failure::new(Exit::Error, "cancelled", "the turn was cancelled")),
+            other => {
+                ui.note(&format!("the turn ended early: {}", one_line(other, 60)));
+                Ok(Exit::Ok)
+            }
+        },
+        End::Failed(error) => {
+            let code = error.code.as_deref().unwrap_or("turn_failed");
+            Err(Failure::new(Exit::Error, code, format!("the turn failed: {}", error.message)))
+        }
+        End::Waits(waits) => {
+            later(&waits, ui);
+            Ok(Exit::Waits)
+        }
+        End::InputEnded(waits) => {
+            later(&waits, ui);
+            Ok(Exit::Waits)
+        }
+        End::Interrupted(waits) if waits.is_empty() => {
+            ui.note(&format!(
+                "left; the turn goes on: `holdpoint attach {session}` shows it, `holdpoint cancel {session}` ends it"
+            ));
+            Ok(Exit::Interrupted)
+        }
+        End::Interrupted(waits) => {
+            later(&waits, ui);
+            Ok(Exit::Interrupted)
+        }
+        End::Gone(reason) => {
+            Err(Failure::new(Exit::Error, "session_gone", format!("the session was {reason}"))
+                .hint(format!("`holdpoint attach {session}` loads it again")))
+        }
+        End::Missed => Err(Failure::new(
+            Exit::Error,
+            "turn_end_missed",
+            "the turn ended while the daemon was away, and how is not on the stream",
+        )
+        .hint(format!("`holdpoint attach {session}` shows what is stored"))),
+        End::Unread => Ok(Exit::Ok),
+    }
+}
+
+/// Says how to answer what is left parked.
+fn later(waits: &[holdpoint_client::QuestionView], ui: &mut Ui) {
+    for view in waits {
+        let text = render::parked(view, ui.paint);
+        ui.block(&text);
+    }
+}
