@@ -9,7 +9,7 @@ use agent_client_protocol::{Agent, Builder, Channel, Client, ConnectionTo};
 use holdpoint_engine::port::{Exit, FromAgent};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::process::ChildStdin;
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -17,7 +17,7 @@ use crate::config::AgentCommand;
 use crate::conn::Conn;
 use crate::inbound::Inbound;
 use crate::stderr::{self, Redactor, Tail};
-use crate::transport::{self, End};
+use crate::transport::{self, BoundedLines, End};
 
 /// How long a process may live on after it closed its output.
 const LINGER: Duration = Duration::from_secs(1);
@@ -117,7 +117,7 @@ async fn drive(conn: Arc<Conn>, channel: Channel, connection: oneshot::Sender<Co
 
 struct Tasks {
     child: Box<dyn ChildWrapper>,
-    reader: JoinHandle<End>,
+    reader: JoinHandle<(End, BoundedLines<ChildStdout>)>,
     writer: JoinHandle<ChildStdin>,
     stderr: JoinHandle<()>,
     driver: JoinHandle<()>,
@@ -125,9 +125,9 @@ struct Tasks {
 }
 
 /// Watches a process to its end. Whatever ends first – the process, its output, our patience – the process group
-/// is dead before its input is closed, everything that it sent is handled, and then every session is told.
+/// is dead before its pipes are closed, everything that it sent is handled, and then every session is told.
 async fn supervise(conn: Arc<Conn>, mut tasks: Tasks) {
-    let mut output_ended = false;
+    let mut output = None;
     let grace = tokio::select! {
         biased;
         () = conn.stopping.cancelled() => {
@@ -140,15 +140,12 @@ async fn supervise(conn: Arc<Conn>, mut tasks: Tasks) {
         () = conn.broken_off() => None,
         _ = tasks.child.wait() => None,
         end = &mut tasks.reader => {
-            output_ended = true;
+            let (end, pipe) = end.unwrap_or_else(|_| unreachable!("the reader does not panic, and nobody aborts it"));
+            output = Some(pipe);
             match end {
-                Ok(End::Closed) => Some(LINGER),
-                Ok(End::Broken(why)) => {
+                End::Closed => Some(LINGER),
+                End::Broken(why) => {
                     conn.break_off(why);
-                    None
-                }
-                Err(_) => {
-                    conn.break_off("reading its output failed".to_owned());
                     None
                 }
             }
@@ -174,7 +171,7 @@ async fn supervise(conn: Arc<Conn>, mut tasks: Tasks) {
     );
     conn.publish(exit.clone());
 
-    if !output_ended {
+    if output.is_none() {
         drop(tasks.reader.await);
     }
     drop(tasks.driver.await);

@@ -116,20 +116,30 @@ pub(crate) async fn idle_after_exit(conn: &Conn) {
     tokio::time::sleep(IDLE_AFTER_EXIT).await;
 }
 
-/// Reads a child's messages into the SDK until the output ends or is broken. The SDK sees the end of the
-/// connection when this returns.
-pub(crate) async fn read(
+/// Reads a child's messages into the SDK until the output ends or is broken, and gives the pipe back: it is to
+/// stay open until the process is dead (I12). The SDK sees the end of the connection when this returns.
+pub(crate) async fn read<R: AsyncRead + Unpin>(
     conn: Arc<Conn>,
-    stdout: impl AsyncRead + Unpin,
+    stdout: R,
     to_sdk: UnboundedSender<TransportFrame>,
     redactor: Arc<Redactor>,
-) -> End {
+) -> (End, BoundedLines<R>) {
     let mut lines = BoundedLines::new(stdout, conn.limits.max_frame);
+    let end = pump(&conn, &mut lines, &to_sdk, &redactor).await;
+    (end, lines)
+}
+
+async fn pump<R: AsyncRead + Unpin>(
+    conn: &Conn,
+    lines: &mut BoundedLines<R>,
+    to_sdk: &UnboundedSender<TransportFrame>,
+    redactor: &Redactor,
+) -> End {
     let mut garbage = 0_u32;
     loop {
         let line = tokio::select! {
             line = lines.next() => line,
-            () = idle_after_exit(&conn) => return End::Closed,
+            () = idle_after_exit(conn) => return End::Closed,
         };
         let line = match line {
             Ok(Line::Whole(line)) => line,

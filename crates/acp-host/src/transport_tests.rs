@@ -71,7 +71,7 @@ async fn the_reader_stops_when_the_queue_is_full_and_goes_on_when_a_message_was_
         conn.handled.notify_one();
     }
     assert_eq!(rest, 9 * QUEUE);
-    assert_eq!(reader.await.unwrap(), End::Closed);
+    assert_eq!(reader.await.unwrap().0, End::Closed);
 }
 
 #[tokio::test]
@@ -96,7 +96,8 @@ async fn answers_to_nothing_are_dropped_and_those_to_us_are_passed_on_once() {
     let (ours, mut sdks) = Channel::duplex();
     let answer = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "result": {} }).to_string() + "\n";
     let input = answer(2) + &answer(1) + &answer(1);
-    assert_eq!(read(conn, std::io::Cursor::new(input.into_bytes()), ours.tx, redactor()).await, End::Closed);
+    let (end, _) = read(conn, std::io::Cursor::new(input.into_bytes()), ours.tx, redactor()).await;
+    assert_eq!(end, End::Closed);
     assert!(sdks.rx.next().await.is_some());
     assert!(sdks.rx.next().await.is_none());
 }
@@ -110,7 +111,7 @@ async fn garbage_is_counted_from_the_last_message_on() {
         (garbage.clone() + "{\"jsonrpc\":\"1.0\",\"method\":\"x\"}\n", true),
     ] {
         let (ours, _sdks) = Channel::duplex();
-        let end = read(conn(), std::io::Cursor::new(input.into_bytes()), ours.tx, redactor()).await;
+        let (end, _) = read(conn(), std::io::Cursor::new(input.into_bytes()), ours.tx, redactor()).await;
         assert_eq!(matches!(end, End::Broken(_)), broken, "{end:?}");
     }
 }

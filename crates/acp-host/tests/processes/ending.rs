@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::{Host, Session, lives, new_session, take_up, within};
+use crate::support::{Host, Session, dies, lives, new_session, take_up, within};
 use holdpoint_engine::port::{AgentError, Agents, FromAgent};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -121,7 +121,7 @@ async fn i12_stop_kills_the_group_before_the_pipes_close_and_answers_nothing() {
         let (_, responder) = session.ask().await;
         assert!(lives(&grandchild));
         within(host.agents.stop()).await;
-        assert!(!lives(&grandchild), "the whole group is dead");
+        dies(&grandchild).await;
         assert_eq!(host.agents.alive(), 0);
         // Too late, whatever it is.
         responder.respond(json!({ "outcome": { "outcome": "cancelled" } }));
@@ -161,7 +161,7 @@ async fn i12_a_host_that_is_dropped_kills_its_processes() {
     let Host { agents, dir } = host;
     drop(agents);
     session.gone().await;
-    assert!(!lives(&grandchild));
+    dies(&grandchild).await;
     let record = std::fs::read_to_string(dir.path().join("record")).unwrap();
     assert!(!record.contains("eof"), "{record}");
 }

@@ -1,5 +1,7 @@
 //! What the tests share: a host with one fake agent, and a session of it.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic wherever something is not as it should be")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -176,5 +178,16 @@ impl Session {
 /// Whether a process lives, not counting one that only waits to be reaped.
 pub(crate) fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next()).is_some_and(|state| state != "Z")
+    let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+    state.is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// Waits until a process that nobody here can wait for is dead: a signal takes its time.
+pub(crate) async fn dies(pid: &str) {
+    within(async {
+        while lives(pid) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
 }
