@@ -2,12 +2,132 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+use camino::Utf8PathBuf;
+use holdpoint_agent::provider::ModelConfig;
+use holdpoint_agent::tools::{ApprovalMode, Limits};
+use holdpoint_agent::{AgentConfig, run_stdio};
+
+use crate::config::{File, data_dir};
+use crate::logging::{self, LogFormat};
+
 /// Options of `holdpoint acp` (also `holdpoint --acp`).
 #[derive(Debug, clap::Args)]
-pub(crate) struct AcpArgs {}
+#[command(
+    about = "Run the built-in agent over stdio, for a daemon or an editor",
+    long_about = "Run the built-in agent over stdio: the Agent Client Protocol (ACP), version 1.\n\n\
+        An editor that speaks ACP starts this command; `holdpoint serve` starts it by itself. stdout carries the \
+        protocol only; logs go to stderr."
+)]
+pub(crate) struct AcpArgs {
+    /// Ask a stored, unanswered question again when its session is loaded or resumed
+    #[arg(long)]
+    pub(crate) restore_ask_user_question: bool,
+    /// Where transcripts are kept [env: HOLDPOINT_DATA_DIR]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// The configuration file [default: holdpoint/holdpoint.toml in the user's configuration directory]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<std::path::PathBuf>,
+    /// How logs on stderr are written
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+}
 
-/// Runs the agent until its stdin ends. Builds its own runtime.
-pub(crate) fn run(_args: AcpArgs) -> ExitCode {
-    eprintln!("holdpoint acp: not wired in yet");
-    ExitCode::FAILURE
+/// Options that the daemon hands to its agent.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Model and tools")]
+pub(crate) struct ModelArgs {
+    /// The model, or `demo` [env: OPENAI_MODEL]; claude-… and gemini-… go to their makers
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// An OpenAI-compatible endpoint [env: OPENAI_BASE_URL]; its key comes from OPENAI_API_KEY
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// What runs without asking: plan (reads only), default, auto-edit, yolo
+    #[arg(long, value_name = "MODE", value_parser = approval_mode)]
+    pub(crate) approval_mode: Option<ApprovalMode>,
+    /// How often one turn may call the model
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_steps: Option<u32>,
+}
+
+pub(crate) fn approval_mode(text: &str) -> Result<ApprovalMode, String> {
+    ApprovalMode::parse(text).ok_or_else(|| "one of plan, default, auto-edit, yolo".to_owned())
+}
+
+impl ModelArgs {
+    /// With what the file says where nothing was given.
+    pub(crate) fn or(mut self, file: &File) -> anyhow::Result<Self> {
+        let env = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if self.model.is_none() && !env("OPENAI_MODEL") {
+            self.model = file.model.name.clone();
+        }
+        if self.base_url.is_none() && !env("OPENAI_BASE_URL") {
+            self.base_url = file.model.base_url.clone();
+        }
+        if self.approval_mode.is_none() {
+            let mode = file.agent.approval_mode.as_deref().map(approval_mode).transpose();
+            self.approval_mode = mode.map_err(|problem| anyhow::anyhow!("agent.approval_mode: {problem}"))?;
+        }
+        self.max_steps = self.max_steps.or(file.agent.max_steps);
+        Ok(self)
+    }
+
+    /// The model that they mean.
+    pub(crate) fn resolve(&self) -> anyhow::Result<ModelConfig> {
+        let env = |name: &str| std::env::var(name).ok();
+        Ok(ModelConfig::resolve(self.model.clone(), self.base_url.clone(), &env)?)
+    }
+
+    /// The arguments that say the same to an agent.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let mut args = Vec::new();
+        let mut add = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                args.extend([format!("--{name}"), value]);
+            }
+        };
+        add("model", self.model.clone());
+        add("base-url", self.base_url.clone());
+        add("approval-mode", self.approval_mode.map(|mode| mode.id().to_owned()));
+        add("max-steps", self.max_steps.map(|steps| steps.to_string()));
+        args
+    }
+}
+
+/// Runs the agent until its stdin ends. Never returns: the process ends after a flush (a runtime that is
+/// dropped waits for a read of stdin that may never end).
+pub(crate) fn run(args: AcpArgs) -> ExitCode {
+    logging::start(args.log_format, "warn");
+    let code = match start(args) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("holdpoint acp: {error:#}");
+            1
+        }
+    };
+    std::process::exit(code);
+}
+
+fn start(args: AcpArgs) -> anyhow::Result<i32> {
+    let file = File::read(args.config.as_deref())?;
+    let model = args.model.or(&file)?;
+    let config = AgentConfig {
+        data_dir: data_dir(args.data_dir, file.serve.data_dir)?,
+        restore: args.restore_ask_user_question,
+        model: model.resolve()?,
+        approval_mode: model.approval_mode.unwrap_or_default(),
+        max_steps: model.max_steps.unwrap_or(AgentConfig::MAX_STEPS),
+        limits: Limits::default(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    Ok(runtime.block_on(run_stdio(config)).code())
 }

@@ -5,12 +5,14 @@ mod argv;
 mod ask;
 mod cli;
 mod commands;
+mod config;
 mod connect;
 mod exit;
 #[cfg(test)]
 mod fake_daemon;
 mod follow;
 mod input;
+mod logging;
 mod picks;
 mod render;
 mod resolve;

@@ -1,0 +1,43 @@
+//! Logs: to stderr, as text or as JSON lines. `HOLDPOINT_LOG` takes a filter such as `holdpoint_engine=debug`.
+
+use std::io::{IsTerminal as _, stderr};
+
+use tracing_subscriber::EnvFilter;
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The variable with the filter.
+const VARIABLE: &str = "HOLDPOINT_LOG";
+
+/// Starts logging. A filter that cannot be read is said, and the default taken.
+pub(crate) fn start(format: LogFormat, default: &str) {
+    // A server may echo a key in an error's body, and this library logs such bodies: it stays silent whatever
+    // the filter says.
+    let silent = |filter: EnvFilter| match "genai=off".parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    };
+    let (filter, problem) = match std::env::var(VARIABLE) {
+        Ok(text) => match EnvFilter::try_new(&text) {
+            Ok(filter) => (filter, None),
+            Err(error) => (EnvFilter::new(default), Some(error.to_string())),
+        },
+        Err(_) => (EnvFilter::new(default), None),
+    };
+    let subscriber = tracing_subscriber::fmt().with_env_filter(silent(filter)).with_writer(stderr);
+    match format {
+        LogFormat::Text => subscriber.with_ansi(stderr().is_terminal()).init(),
+        LogFormat::Json => subscriber.json().flatten_event(true).init(),
+    }
+    if let Some(problem) = problem {
+        tracing::warn!("{VARIABLE} is not a filter, and is ignored: {problem}");
+    }
+}
