@@ -41,6 +41,8 @@ pub(crate) struct Failure {
     pub(crate) code: String,
     /// What happened, and where.
     pub(crate) message: String,
+    /// What else is true, a line each.
+    pub(crate) facts: Vec<String>,
     /// What to do next, a line each.
     pub(crate) hints: Vec<String>,
     /// Further fields for scripts. Boxed, since most failures have none and all are moved about.
@@ -53,6 +55,7 @@ impl Failure {
             exit,
             code: code.to_owned(),
             message: message.into(),
+            facts: Vec::new(),
             hints: Vec::new(),
             details: Box::default(),
         }
@@ -84,6 +87,9 @@ impl Failure {
     /// For people: what happened, then what to do.
     pub(crate) fn human(&self, paint: Paint) -> String {
         let mut text = format!("{} {}\n", paint.red("error:"), plain(&self.message));
+        for fact in &self.facts {
+            text.push_str(&format!("  {}\n", plain(fact)));
+        }
         for hint in &self.hints {
             text.push_str(&format!("  {} {}\n", paint.dim("next:"), plain(hint)));
         }
@@ -121,6 +127,7 @@ impl From<ClientError> for Failure {
 
 fn refused(api: holdpoint_client::ApiError) -> Failure {
     let code = |fallback: &str| api.code.clone().unwrap_or_else(|| fallback.to_owned());
+    let mut facts = Vec::new();
     let (exit, code, hints): (Exit, String, Vec<String>) = match &api.refusal {
         Refusal::Unauthorized => (
             Exit::Error,
@@ -130,12 +137,11 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
         Refusal::Forbidden => (Exit::Refused, code("forbidden"), Vec::new()),
         Refusal::NotFound => (Exit::Error, code("not_found"), Vec::new()),
         Refusal::AlreadyAnswered(winner) => {
-            let mut said = Vec::new();
             if let Some(by) = &winner.answered_by {
                 let at = winner.answered_at.as_deref().map(|at| format!(" at {}", one_line(at, 40)));
-                said.push(format!("it was answered by {}{}", answered_by(by), at.unwrap_or_default()));
+                facts.push(format!("it was answered by {}{}", answered_by(by), at.unwrap_or_default()));
             }
-            (Exit::Refused, code("already_answered"), said)
+            (Exit::Refused, code("already_answered"), Vec::new())
         }
         Refusal::StaleGeneration { generation } => (
             Exit::Refused,
@@ -155,11 +161,10 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
             code("response_id_reused"),
             vec!["leave --response-id out, or give another one for another answer".into()],
         ),
-        Refusal::Closed { cause } => (
-            Exit::Refused,
-            code("closed"),
-            cause.iter().map(|cause| format!("it was closed: {}", one_line(cause, 80))).collect(),
-        ),
+        Refusal::Closed { cause } => {
+            facts.extend(cause.iter().map(|cause| format!("it was closed: {}", one_line(cause, 80))));
+            (Exit::Refused, code("closed"), Vec::new())
+        }
         Refusal::Invalid if api.status == 422 => (Exit::Usage, code("invalid"), Vec::new()),
         Refusal::Invalid => (Exit::Error, code("invalid_request"), Vec::new()),
         Refusal::Conflict => (Exit::Error, code("conflict"), Vec::new()),
@@ -175,7 +180,7 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
     };
     let mut details = api.details;
     details.insert("status".into(), api.status.into());
-    Failure { exit, code, message: api.message, hints, details: Box::new(details) }
+    Failure { exit, code, message: api.message, facts, hints, details: Box::new(details) }
 }
 
 #[cfg(test)]
@@ -233,7 +238,7 @@ mod tests {
         let failure = api(409, Refusal::AlreadyAnswered(Box::new(winner)));
         insta::assert_snapshot!(failure.human(Paint::new(false)), @"
         error: the daemon's words
-          next: it was answered by Ada␛[31m (slack) at 2026-03-01T10:00:00Z
+          it was answered by Ada␛[31m (slack) at 2026-03-01T10:00:00Z
         ");
     }
 

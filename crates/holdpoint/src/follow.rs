@@ -323,7 +323,7 @@ impl<'a> Follow<'a> {
             Mode::Show => {
                 let text = format!(
                     "\n{}{}",
-                    render::question(&view, self.ui.paint),
+                    render::question(&view, false, self.ui.paint),
                     render::parked(&view, self.ui.paint)
                 );
                 self.ui.block(&text);
@@ -332,7 +332,7 @@ impl<'a> Follow<'a> {
     }
 
     fn ask(&mut self, view: QuestionView) {
-        let text = format!("\n{}", render::question(&view, self.ui.paint));
+        let text = format!("\n{}", render::question(&view, true, self.ui.paint));
         self.ui.block(&text);
         self.asking = Some(Asking::new(view));
         self.input.forget();
@@ -423,7 +423,7 @@ impl<'a> Follow<'a> {
                 }
                 let failure = Failure::from(error);
                 self.ui.note(&failure.message);
-                for hint in &failure.hints {
+                for hint in failure.facts.iter().chain(&failure.hints) {
                     self.ui.dim(hint);
                 }
                 if again {
@@ -439,7 +439,7 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    /// The batch is complete: everything that waits in this session is shown, and that is the end.
+    /// The batch is complete: everything that waits in this session is left to others.
     async fn park(&mut self) -> Result<Option<End>, Failure> {
         self.park_at = None;
         let filter = Filter { session: Some(self.session.clone()), ..Filter::open() };
@@ -452,10 +452,6 @@ impl<'a> Follow<'a> {
         if waits.is_empty() {
             self.open.clear();
             return Ok(None);
-        }
-        for view in &waits {
-            let text = format!("\n{}", render::question(view, self.ui.paint));
-            self.ui.block(&text);
         }
         Ok(Some(End::Waits(waits)))
     }

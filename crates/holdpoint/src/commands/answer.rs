@@ -50,7 +50,8 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
         response_id: args.response_id.clone().unwrap_or_else(new_response_id),
         answer,
     };
-    if args.wait {
+    // One that has ended has no turn to wait for; the daemon says how it ended.
+    if args.wait && view.state == State::Open {
         return wait(daemon, &view, &request, &args, input, ui).await;
     }
     let receipt = daemon.answer(&view.question_id, &request).await?;
@@ -100,7 +101,7 @@ async fn wait(
 
 /// Asks at the terminal. `None`: the person left it.
 async fn ask(view: &QuestionView, input: &mut Input, ui: &mut Ui) -> Result<Option<Answer>, Failure> {
-    let text = render::question(view, ui.paint);
+    let text = render::question(view, true, ui.paint);
     ui.block(&text);
     let mut asking = Asking::new(view.clone());
     input.forget();

@@ -94,7 +94,11 @@ fn ended(end: End, session: &str, ui: &mut Ui) -> Result<Exit, Failure> {
             Err(Failure::new(Exit::Error, code, format!("the turn failed: {}", error.message)))
         }
         End::Waits(waits) => {
-            later(&waits, ui);
+            for view in &waits {
+                let text = format!("\n{}", render::question(view, false, ui.paint));
+                ui.block(&text);
+                later(std::slice::from_ref(view), ui);
+            }
             Ok(Exit::Waits)
         }
         End::InputEnded(waits) => {

@@ -10,11 +10,11 @@ use super::{Paint, indented, one_line, plain};
 /// Most lines of a call's arguments that are shown.
 const ARGUMENT_LINES: usize = 40;
 
-/// A question in full, as somebody who has to answer it sees it.
-pub(crate) fn question(view: &QuestionView, paint: Paint) -> String {
+/// A question in full, as somebody who has to answer it sees it: `here`, or later by a command.
+pub(crate) fn question(view: &QuestionView, here: bool, paint: Paint) -> String {
     let mut text = String::new();
     if view.kind == Kind::Permission || view.questions.is_empty() {
-        permission(&mut text, view, paint);
+        permission(&mut text, view, here, paint);
         return text;
     }
     let many = view.questions.len() > 1;
@@ -22,13 +22,13 @@ pub(crate) fn question(view: &QuestionView, paint: Paint) -> String {
         text.push_str(&format!("{} {} questions\n", paint.yellow("?"), view.questions.len()));
     }
     for (index, question) in view.questions.iter().enumerate() {
-        text.push_str(&part(question, many.then_some(index), paint));
+        text.push_str(&part(question, many.then_some(index), here, paint));
     }
     text
 }
 
 /// One part of a question. The index is shown where there are several.
-pub(crate) fn part(question: &Question, index: Option<usize>, paint: Paint) -> String {
+fn part(question: &Question, index: Option<usize>, here: bool, paint: Paint) -> String {
     let mark = match index {
         Some(index) => format!("  [{index}]"),
         None => paint.yellow("?"),
@@ -44,14 +44,16 @@ pub(crate) fn part(question: &Question, index: Option<usize>, paint: Paint) -> S
         text.push_str(&format!("{indent}{}  {}{pad}  {description}\n", number + 1, paint.cyan(&label)));
     }
     let several = if question.multi_select { "several may be picked; " } else { "" };
-    text.push_str(&format!(
-        "{indent}{}\n",
-        paint.dim(&format!("{several}or type your own answer; d = decline"))
-    ));
+    let how = match (here, index) {
+        (true, _) => "or type your own answer; d = decline".to_owned(),
+        (false, None) => "or --text with your own words; or --decline".to_owned(),
+        (false, Some(index)) => format!("or --answer {index}= with your own words"),
+    };
+    text.push_str(&format!("{indent}{}\n", paint.dim(&format!("{several}{how}"))));
     text
 }
 
-fn permission(text: &mut String, view: &QuestionView, paint: Paint) {
+fn permission(text: &mut String, view: &QuestionView, here: bool, paint: Paint) {
     let action = view.action.clone().unwrap_or_default();
     let title = action.title.clone().filter(|title| !title.is_empty()).unwrap_or_else(|| view.title.clone());
     text.push_str(&format!(
@@ -84,7 +86,7 @@ fn permission(text: &mut String, view: &QuestionView, paint: Paint) {
     for (number, option) in view.options.iter().enumerate() {
         text.push_str(&format!("    {}  {}\n", number + 1, paint.cyan(&option_label(option))));
     }
-    text.push_str(&format!("    {}\n", paint.dim("d = refuse")));
+    text.push_str(&format!("    {}\n", paint.dim(if here { "d = refuse" } else { "or --decline" })));
 }
 
 fn option_label(option: &OptionView) -> String {
@@ -122,7 +124,7 @@ fn arguments(input: &Value) -> String {
 
 /// Everything about one question: `holdpoint inbox ID`.
 pub(crate) fn whole(view: &QuestionView, age: &str, paint: Paint) -> String {
-    let mut text = question(view, paint);
+    let mut text = question(view, false, paint);
     let mut row = |name: &str, value: String| {
         text.push_str(&format!("{} {value}\n", paint.dim(&format!("{name:>10}"))))
     };
@@ -331,13 +333,13 @@ mod tests {
 
     #[test]
     fn q1_a_question_as_it_is_asked() {
-        insta::assert_snapshot!(question(&colour(false), PLAIN()), @"
+        insta::assert_snapshot!(question(&colour(false), true, PLAIN()), @"
         ? Colour: Which colour should the header have?
             1  Red        warm and loud
             2  Pale blue  cold and calm
             or type your own answer; d = decline
         ");
-        insta::assert_snapshot!(question(&two_parts(), PLAIN()), @"
+        insta::assert_snapshot!(question(&two_parts(), true, PLAIN()), @"
         ? 2 questions
           [0] Colour: Which colour should the header have?
               1  Red        warm and loud
@@ -352,7 +354,7 @@ mod tests {
 
     #[test]
     fn v6_a_permission_with_its_change_or_its_arguments() {
-        insta::assert_snapshot!(question(&write_file(), PLAIN()), @"
+        insta::assert_snapshot!(question(&write_file(), true, PLAIN()), @"
         ! Permission: write_file plan.md
             plan.md (from line 2)
               a
@@ -362,7 +364,7 @@ mod tests {
             3  Refuse
             d = refuse
         ");
-        insta::assert_snapshot!(question(&shell(), PLAIN()), @"
+        insta::assert_snapshot!(question(&shell(), true, PLAIN()), @"
         ! Permission: run_shell_command: rm␛[2K -rf build
             command: rm ␛[2K-rf build
             timeout: 5
@@ -382,7 +384,7 @@ mod tests {
         ? Colour: Which colour should the header have?
             1  Red        warm and loud
             2  Pale blue  cold and calm
-            or type your own answer; d = decline
+            or --text with your own words; or --decline
           question q_01abcdef0123, generation 2
            session 0195aaaa-0000-7000-8000-000000000001 (Redo the header)
          workspace /work/site
@@ -402,11 +404,11 @@ mod tests {
           [0] Colour: Which colour should the header have?
               1  Red        warm and loud
               2  Pale blue  cold and calm
-              several may be picked; or type your own answer; d = decline
+              several may be picked; or --answer 0= with your own words
           [1] Size: And which size?
               1  Small  …
               2  Large  …
-              or type your own answer; d = decline
+              or --answer 1= with your own words
           question q_01abcdef0123, generation 2
            session 0195aaaa-0000-7000-8000-000000000001 (Redo the header)
          workspace /work/site
