@@ -115,9 +115,8 @@ impl Bus {
     }
 
     /// How many read.
-    pub fn readers(&mut self) -> usize {
-        self.readers.retain(|reader| !reader.frames.is_closed());
-        self.readers.len()
+    pub fn readers(&self) -> usize {
+        self.readers.iter().filter(|reader| !reader.frames.is_closed()).count()
     }
 
     /// Uses up ids for events that exist only in a load's response, and forgets the ring.
@@ -165,7 +164,8 @@ impl Bus {
         open: Vec<Event>,
         now: Micros,
     ) -> Result<Subscription, TooManyReaders> {
-        if self.readers() >= MAX_SUBSCRIBERS {
+        self.readers.retain(|reader| !reader.frames.is_closed());
+        if self.readers.len() >= MAX_SUBSCRIBERS {
             return Err(TooManyReaders);
         }
         let mut first = VecDeque::new();

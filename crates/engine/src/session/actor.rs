@@ -324,7 +324,7 @@ impl Actor {
 
     /// Nothing runs, waits or is asked, and nobody reads: the session can go back to its rows (I9).
     fn may_be_put_away(&self) -> bool {
-        self.is_idle() && self.lazy.is_empty()
+        self.is_idle() && self.lazy.is_empty() && self.bus.readers() == 0
     }
 
     /// Whether nothing runs, waits in the queue, or is being taken up.

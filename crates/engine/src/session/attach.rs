@@ -1,12 +1,14 @@
 //! Clients come and go: create, load, resume, detach, close, and reading the stream.
 
+use std::collections::BTreeSet;
+
 use holdpoint_model::ids::ClientId;
 use holdpoint_model::session::{Command, Info, TurnEnd, UnaskedCause};
 use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link, Made};
 use super::message::{Answer, Attached, LoadAction, LoadRequest, Replay};
-use super::take_up::{OnBehalf, asked_calls};
+use super::take_up::{OnBehalf, asked_calls, open_calls};
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
 use crate::frame::Event as Frame;
@@ -20,6 +22,26 @@ pub(super) struct Waiter {
     /// Whether the session was live when the request came.
     pub(super) attached: bool,
     pub(super) reply: Answer<Attached>,
+}
+
+/// Which calls without a result stay open in a history that is returned (R1, R2, R4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spare {
+    /// None: nothing will be asked again for this one who waits.
+    Nothing,
+    /// Those that people can answer now; and of a turn that runs, those whose results are on their way.
+    AskedNow,
+    /// Those that are about to be asked again.
+    Open,
+}
+
+/// A history that was read while the session was taken up.
+pub(super) struct FirstRead {
+    pub(super) read: Result<history::Read, String>,
+    /// The newest id of the stream when it was read.
+    pub(super) cursor: u64,
+    /// Whether its events have the first ids of the stream.
+    pub(super) numbered: bool,
 }
 
 /// A history that was read for one who waits.
@@ -156,48 +178,41 @@ impl Actor {
                 let action = waiter.request.action;
                 self.begin_take_up(vec![waiter], Some(action), on_behalf);
             }
-            Link::Up { .. } => {
-                let cursor = self.bus.last_id();
-                self.serve(waiter, None, true, cursor, false);
-            }
+            Link::Up { .. } => self.serve(waiter, None, Spare::AskedNow),
         }
     }
 
     /// Answers one who waits, with the history if it is a load. `read` is a history that fits; without one it
-    /// is read beside the actor. `spare` leaves the questions that are being asked open in it.
-    pub(super) fn serve(
-        &mut self,
-        waiter: Waiter,
-        read: Option<&Result<history::Read, String>>,
-        spare: bool,
-        cursor: u64,
-        cold: bool,
-    ) {
+    /// is read beside the actor.
+    pub(super) fn serve(&mut self, waiter: Waiter, read: Option<&FirstRead>, spare: Spare) {
         if waiter.request.action == LoadAction::Resume {
             // A fresh stream is read from its start; of one that runs, only what is new (WIRE a.2).
-            let cursor = if cold { cursor.min(self.bus.last_id()) } else { self.bus.last_id() };
+            let cursor = if waiter.attached { self.bus.last_id() } else { 0 };
             let attached = self.attached_view(waiter.client, waiter.attached, cursor, None);
             let _ = waiter.reply.send(Ok(attached));
             return;
         }
-        if let Some(read) = read {
-            let read = read.clone();
-            let done = ReadDone { waiter, read, journal_from: cursor, cursor: Some(cursor), numbered: cold };
-            self.read(done);
+        if let Some(first) = read {
+            let (journal_from, cursor) = (first.cursor, Some(first.cursor));
+            let read = first.read.clone();
+            self.read(ReadDone { waiter, read, journal_from, cursor, numbered: first.numbered });
             return;
         }
-        let running = self.state.running().is_some() && !cold;
-        let (journal_from, end) = match self.mark.filter(|_| running) {
-            Some(mark) if mark.event + 1 >= self.bus.earliest() => (mark.event, Some(mark.offset)),
-            _ => (self.bus.last_id(), Some(self.transcript_len())),
+        // What the running turn has written since it began is told from the stream, so the history ends there.
+        let (journal_from, end) = match self.mark {
+            Some(mark) if mark.event + 1 >= self.bus.earliest() => (mark.event, mark.offset),
+            _ => (self.bus.last_id(), self.transcript_len()),
         };
-        let spared = if spare { asked_calls(&self.state) } else { Default::default() };
+        let (spared, leave) = match spare {
+            Spare::Nothing => (BTreeSet::new(), false),
+            Spare::AskedNow => (asked_calls(&self.state), self.state.running().is_some()),
+            Spare::Open => (open_calls(&self.state), false),
+        };
         let path = self.transcript_path();
         let page_size = waiter.request.page_size;
         let done = self.done.clone();
-        let leave = running && spared.is_empty();
         self.shared.tasks.spawn(async move {
-            let read = history::window(path, end, page_size, spared, leave).await;
+            let read = history::window(path, Some(end), page_size, spared, leave).await;
             let done_read = ReadDone { waiter, read, journal_from, cursor: None, numbered: false };
             let _ = done.send(Done::Read(Box::new(done_read))).await;
         });

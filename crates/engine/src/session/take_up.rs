@@ -9,7 +9,7 @@ use holdpoint_model::session::{Command, Question, State, Tail};
 use tokio::sync::mpsc;
 
 use super::actor::{Actor, Done, FROM_AGENT, Link};
-use super::attach::Waiter;
+use super::attach::{FirstRead, Spare, Waiter};
 use super::effects::response_to_agent;
 use super::message::LoadAction;
 use crate::error::EngineError;
@@ -71,7 +71,7 @@ impl Actor {
                 tracing::error!(session = %self.id, %error, "a new life could not be begun");
             }
         }
-        let loads = waiters.iter().any(|waiter| waiter.request.action == LoadAction::Load);
+        let loads = loads_of(&waiters);
         let page_size = waiters.iter().filter_map(|waiter| waiter.request.page_size).max();
         let approval_mode = waiters.iter().find_map(|waiter| waiter.request.approval_mode.clone());
         self.spawn_take_up(
@@ -195,12 +195,18 @@ impl Actor {
             _ => taken.state,
         };
         self.link = Link::Up { agent, state };
-        let read = if ours { read } else { Some(Ok(history::Read::foreign(taken.replay))) };
-        if cold && let Some(Ok(read)) = &read {
-            // The history has the first ids of a new stream, and is told in the response only (WIRE a.2).
-            self.bus.skip(read.updates.len() as u64);
-        }
-        let cursor = self.bus.last_id();
+        let read = if ours {
+            read
+        } else {
+            loads_of(&taking.waiters).then(|| Ok(history::Read::foreign(taken.replay)))
+        };
+        let read = read.map(|read| {
+            if let (true, Ok(read)) = (cold, &read) {
+                // The history has the first ids of a new stream, and is told in the response only (WIRE a.2).
+                self.bus.skip(read.updates.len() as u64);
+            }
+            FirstRead { read, cursor: self.bus.last_id(), numbered: cold }
+        });
         let restoring =
             taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
         if let Some(tail) = taken.tail {
@@ -220,8 +226,12 @@ impl Actor {
             .into_iter()
             .partition(|waiter| !taking.suppress || waiter.request.client.is_none());
         for waiter in served {
-            let spare = waiter.request.client.is_some() && restoring;
-            self.serve(waiter, read.as_ref().filter(|_| spare == spared), spare, cursor, cold);
+            let spare = match waiter.request.client {
+                Some(_) if restoring => Spare::Open,
+                _ => Spare::Nothing,
+            };
+            let fits = spared == (spare == Spare::Open);
+            self.serve(waiter, read.as_ref().filter(|_| fits), spare);
         }
         if !unserved.is_empty() {
             // One that carries a client id never suffers the suppression of one that does not (R19).
@@ -333,7 +343,20 @@ fn stored_end(question: &Question) -> Option<StoredEnd> {
     })
 }
 
-/// The calls that a load leaves open.
+fn loads_of(waiters: &[Waiter]) -> bool {
+    waiters.iter().any(|waiter| waiter.request.action == LoadAction::Load)
+}
+
+/// The calls of open questions: those that are asked, and those that a restore is about to ask.
+pub(super) fn open_calls(state: &holdpoint_model::session::Session) -> BTreeSet<CallId> {
+    state
+        .open()
+        .filter(|question| question.body.is_question())
+        .map(|question| question.call.call.clone())
+        .collect()
+}
+
+/// The calls of questions that people can answer now.
 pub(super) fn asked_calls(state: &holdpoint_model::session::Session) -> BTreeSet<CallId> {
     state.asked_now().map(|(question, _)| question.call.call.clone()).collect()
 }
