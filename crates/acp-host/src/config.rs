@@ -1,6 +1,7 @@
 //! What the host is told by the binary.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// How agents are started and how far they are trusted.
@@ -14,8 +15,8 @@ pub struct HostConfig {
     pub limits: Limits,
 }
 
-/// How one agent is started.
-#[derive(Clone, Debug, Default)]
+/// How one agent is started. Its `Debug` form leaves out the values of the environment, which may be keys.
+#[derive(Clone, Default)]
 pub struct AgentCommand {
     /// The program: a path, or a name that is looked up in `PATH`.
     pub program: String,
@@ -27,6 +28,18 @@ pub struct AgentCommand {
     pub env_remove: Vec<String>,
     /// Whether it can ask stored questions again.
     pub restore: Restore,
+}
+
+impl fmt::Debug for AgentCommand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentCommand")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("env", &self.env.keys())
+            .field("env_remove", &self.env_remove)
+            .field("restore", &self.restore)
+            .finish()
+    }
 }
 
 /// Whether an agent asks the stored questions of a session again (R5, R6).

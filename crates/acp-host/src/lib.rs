@@ -4,7 +4,7 @@
 //! [`AcpAgents`] starts one process for each (agent, workspace) and finds it again; [`AcpAgent`] is one such
 //! process, with any number of sessions. Both implement the engine's port.
 //!
-//! How a message travels: the child's stdout → [`transport`](self) reader (bounded lines, one parse) → the SDK's
+//! How a message travels: the child's stdout → the reader (bounded lines, one parse) → the SDK's
 //! dispatch loop, which is serial → the session's sink. Each step waits for the next one, so that an agent that
 //! sends faster than its session can take is stopped by its own pipe. Back: the SDK → the writer, which lets only
 //! those answers pass that somebody really gave (trap 1), and joins lines into one write.

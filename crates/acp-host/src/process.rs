@@ -140,14 +140,18 @@ async fn supervise(conn: Arc<Conn>, mut tasks: Tasks) {
         () = conn.broken_off() => None,
         _ = tasks.child.wait() => None,
         end = &mut tasks.reader => {
-            let (end, pipe) = end.unwrap_or_else(|_| unreachable!("the reader does not panic, and nobody aborts it"));
-            output = Some(pipe);
             match end {
-                End::Closed => Some(LINGER),
-                End::Broken(why) => {
+                Ok((End::Closed, pipe)) => {
+                    output = Some(pipe);
+                    Some(LINGER)
+                }
+                Ok((End::Broken(why), pipe)) => {
+                    output = Some(pipe);
                     conn.break_off(why);
                     None
                 }
+                // The runtime is ending, and takes the tasks with it in any order.
+                Err(_) => return signal(conn.pid, Signal::KILL),
             }
         }
     };
