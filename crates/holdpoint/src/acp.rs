@@ -115,11 +115,15 @@ pub(crate) fn run(args: AcpArgs) -> ExitCode {
 fn start(args: AcpArgs) -> anyhow::Result<i32> {
     let file = File::read(args.config.as_deref())?;
     let model = args.model.or(&file)?;
+    let resolved = model.resolve()?;
+    // The demo writes one small file, and only after the person has chosen: asking for that again would hide
+    // what it is there to show.
+    let unless_told = if resolved.is_demo() { ApprovalMode::AutoEdit } else { ApprovalMode::Default };
     let config = AgentConfig {
         data_dir: data_dir(args.data_dir, file.serve.data_dir)?,
         restore: args.restore_ask_user_question,
-        model: model.resolve()?,
-        approval_mode: model.approval_mode.unwrap_or_default(),
+        model: resolved,
+        approval_mode: model.approval_mode.unwrap_or(unless_told),
         max_steps: model.max_steps.unwrap_or(AgentConfig::MAX_STEPS),
         limits: Limits::default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

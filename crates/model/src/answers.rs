@@ -10,10 +10,31 @@ use crate::question::Question;
 /// Longest answer to one question, in bytes: far more than a person types, far less than a context window.
 pub const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Answers by the index of their question. Never empty. On the wire: a map from the decimal index to text.
+/// Answers by the index of their question. Never empty. On the wire and on disk: a map from the decimal index
+/// to text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
 pub struct Answers(BTreeMap<u8, String>);
+
+// By way of text keys, since a tagged enum around this type has no numbers for keys when it is read.
+impl TryFrom<BTreeMap<String, String>> for Answers {
+    type Error = String;
+
+    fn try_from(map: BTreeMap<String, String>) -> Result<Self, String> {
+        let pairs = map.into_iter().map(|(key, text)| {
+            let index = key.parse::<u8>().map_err(|_| format!("{key:?} is not the index of a question"))?;
+            Ok((index, text))
+        });
+        let pairs = pairs.collect::<Result<Vec<_>, String>>()?;
+        Self::from_pairs(pairs).ok_or_else(|| "there are no answers".to_owned())
+    }
+}
+
+impl From<Answers> for BTreeMap<String, String> {
+    fn from(answers: Answers) -> Self {
+        answers.0.into_iter().map(|(index, text)| (index.to_string(), text)).collect()
+    }
+}
 
 /// Why answers are refused. The question stays open.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

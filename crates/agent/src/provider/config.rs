@@ -124,6 +124,11 @@ impl ModelConfig {
         Self { backend: Backend::Demo, timeouts: Timeouts::default() }
     }
 
+    /// Whether this is the demo model.
+    pub fn is_demo(&self) -> bool {
+        matches!(self.backend, Backend::Demo)
+    }
+
     /// Finds the model: explicit values first, then the environment, read through `env`.
     ///
     /// - `demo` is the demo, and so is nothing at all.
