@@ -19,11 +19,13 @@ const VARIABLE: &str = "HOLDPOINT_LOG";
 
 /// Starts logging. A filter that cannot be read is said, and the default taken.
 pub(crate) fn start(format: LogFormat, default: &str) {
-    // A server may echo a key in an error's body, and this library logs such bodies: it stays silent whatever
-    // the filter says.
-    let silent = |filter: EnvFilter| match "genai=off".parse() {
-        Ok(directive) => filter.add_directive(directive),
-        Err(_) => filter,
+    // Whatever the filter says: genai logs bodies of errors, in which a server may echo a key; and the ACP SDK
+    // warns of answers that our transport then does not let through.
+    let silent = |filter: EnvFilter| {
+        ["genai=off", "agent_client_protocol=error"].iter().fold(filter, |filter, directive| match directive.parse() {
+            Ok(directive) => filter.add_directive(directive),
+            Err(_) => filter,
+        })
     };
     let (filter, problem) = match std::env::var(VARIABLE) {
         Ok(text) => match EnvFilter::try_new(&text) {
