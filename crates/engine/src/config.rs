@@ -49,9 +49,4 @@ impl EngineConfig {
             idle_timeout: Duration::from_secs(30 * 60),
         }
     }
-
-    /// Where the transcripts of our agent are.
-    pub fn sessions_dir(&self) -> Utf8PathBuf {
-        self.data_dir.join("sessions")
-    }
 }

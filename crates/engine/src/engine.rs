@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::bus::{Cursor, Subscription};
 use crate::config::EngineConfig;
 use crate::error::EngineError;
-use crate::history;
+use crate::history::Transcripts;
 use crate::port::{Agents, NewSession};
 use crate::session::{
     Accepted, AnswerRequest, Attached, FROM_AGENT, LoadRequest, Made, Msg, Queued, Receipt, Start,
@@ -85,14 +85,15 @@ pub struct Activity {
 }
 
 impl Engine {
-    /// An engine over a ledger and agents.
+    /// An engine over a ledger, agents and their transcripts.
     pub fn new(
         config: EngineConfig,
         ledger: Arc<dyn Ledger>,
         agents: Arc<dyn Agents>,
+        transcripts: Arc<dyn Transcripts>,
         world: Arc<dyn World>,
     ) -> Self {
-        let shared = Arc::new(Shared::new(config, ledger, agents, world));
+        let shared = Arc::new(Shared::new(config, ledger, agents, transcripts, world));
         Self { shared, defaults: Arc::default() }
     }
 
@@ -161,8 +162,8 @@ impl Engine {
         if self.shared.ledger.session(id).await?.is_some() {
             return Ok(true);
         }
-        let path = holdpoint_transcript::path(&self.shared.config.data_dir, id);
-        Ok(history::head(path).await.map_err(EngineError::Transcript)?.is_some())
+        let summary = self.shared.transcripts.summary(id).await;
+        Ok(summary.map_err(EngineError::Transcript)?.is_some())
     }
 
     /// Loads or resumes a session.
@@ -503,8 +504,7 @@ impl Engine {
         let finalise = if running { Finalise::Leave } else { Finalise::Close { spare } };
         let direction = if backward { Direction::Backward } else { Direction::Forward };
         let request = PageRequest { direction, cursor, limit, max_bytes: 4 * 1024 * 1024 };
-        let path = holdpoint_transcript::path(&self.shared.config.data_dir, id);
-        match history::page(path, request, finalise).await {
+        match self.shared.transcripts.page(id, request, finalise).await {
             Ok(Some(page)) => Ok(page),
             Ok(None) => {
                 let known = self.shared.ledger.session(id).await.map_err(EngineError::from)?;

@@ -1,25 +1,28 @@
-//! Reading transcripts, off the async threads: a history of any length delays nobody (R22).
+//! Transcripts as the engine reads them. The real ones are files, read off the async threads: a history of any
+//! length delays nobody (R22). The simulation has others.
 
 use std::collections::BTreeSet;
 
 use camino::Utf8PathBuf;
-use holdpoint_model::ids::CallId;
+use holdpoint_model::ids::{CallId, SessionId};
 use holdpoint_model::restore;
 use holdpoint_transcript::replay::{self, Finalise, Page, PageRequest, Window};
 use holdpoint_transcript::{ReadError, head, tail};
 use serde_json::Value;
 
+use crate::port::Reply;
+
 /// The end of a history, ready for a load's response.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Read {
-    /// The updates, with the calls at the end as they are.
-    pub(crate) updates: Vec<Value>,
+pub struct Read {
+    /// The updates, oldest first, with the calls at the end finalised as was asked.
+    pub updates: Vec<Value>,
     /// Whether older history was left out.
-    pub(crate) has_more: bool,
-    /// Bytes of the file before the window.
-    pub(crate) bytes_before: u64,
+    pub has_more: bool,
+    /// How much was left out, in bytes.
+    pub bytes_before: u64,
     /// The oldest record in it.
-    pub(crate) anchor: Option<String>,
+    pub anchor: Option<String>,
 }
 
 impl Read {
@@ -29,85 +32,160 @@ impl Read {
     }
 }
 
-/// The calls at the end of a history that a restore would leave open.
-pub(crate) async fn dangling(path: Utf8PathBuf) -> Result<BTreeSet<CallId>, String> {
-    blocking(move || match tail::scan(&path) {
-        Ok(scan) => Ok(restore::assess(&scan.tail).map(|restore| restore.spared()).unwrap_or_default()),
-        Err(ReadError::NotFound { .. }) => Ok(BTreeSet::new()),
-        Err(error) => Err(error.to_string()),
-    })
-    .await
+/// Which part of the end of a history is wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Where the history ends for this reader, in bytes; `None` is where it ends now.
+    pub end: Option<u64>,
+    /// Most records.
+    pub records: Option<usize>,
+    /// What becomes of calls that have no result (R1, R4).
+    pub finalise: Finalise,
 }
 
-/// Reads the window at the end of a transcript. Calls without a result are failed, but for those to spare
-/// (R1, R4); with `running` none is, since their results are on their way.
-pub(crate) async fn window(
-    path: Utf8PathBuf,
-    end: Option<u64>,
-    records: Option<usize>,
-    spare: BTreeSet<CallId>,
-    running: bool,
-) -> Result<Read, String> {
-    blocking(move || {
-        let mut window = Window { end, ..Window::default() };
-        if let Some(records) = records {
-            window.max_records = records.min(window.max_records);
-        }
-        let finalise = if running { Finalise::Leave } else { Finalise::Close { spare } };
-        match replay::window(&path, &window, &finalise) {
-            Ok(read) => Ok(Read {
-                updates: read.updates,
-                has_more: read.cut.is_some(),
-                bytes_before: read.cut.as_ref().map_or(0, |cut| cut.bytes_before),
-                anchor: read.cut.and_then(|cut| cut.before).map(|record| record.to_string()),
-            }),
-            Err(ReadError::NotFound { .. }) => Ok(Read::default()),
-            Err(error) => Err(error.to_string()),
-        }
-    })
-    .await
+/// What a list shows of a session that only its transcript knows.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    /// Its workspace.
+    pub cwd: Option<String>,
+    /// Its first prompt, in a line.
+    pub title: Option<String>,
 }
 
-/// Reads one page of a transcript; `None` where there is none.
-pub(crate) async fn page(
-    path: Utf8PathBuf,
-    request: PageRequest,
-    finalise: Finalise,
-) -> Result<Option<Page>, ReadError> {
-    let read = tokio::task::spawn_blocking(move || match replay::page(&path, &request, &finalise) {
-        Ok(page) => Ok(Some(page)),
-        Err(ReadError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error),
-    });
-    // The closure does not panic, and a blocking task that runs is not cancelled.
-    read.await.unwrap_or(Ok(None))
+/// Reads the transcripts of our agent's sessions. Nothing here writes, but for [`Transcripts::remove`] (I7).
+pub trait Transcripts: Send + Sync + 'static {
+    /// The end of a history; an empty one where there is none.
+    fn window(&self, session: &SessionId, wanted: Wanted) -> Reply<Result<Read, String>>;
+    /// One page of a history; `None` where there is none.
+    fn page(
+        &self,
+        session: &SessionId,
+        request: PageRequest,
+        finalise: Finalise,
+    ) -> Reply<Result<Option<Page>, ReadError>>;
+    /// Whether a history was interrupted, and how (WIRE f.2).
+    fn interruption(&self, session: &SessionId) -> Reply<Result<&'static str, String>>;
+    /// The calls at the end of a history that a restore would leave open.
+    fn dangling(&self, session: &SessionId) -> Reply<Result<BTreeSet<CallId>, String>>;
+    /// What a list shows; `None` where there is no history.
+    fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, String>>;
+    /// How long the history is now, in bytes. Must not block.
+    fn len(&self, session: &SessionId) -> u64;
+    /// Deletes a history.
+    ///
+    /// # Errors
+    /// Why it is still there.
+    fn remove(&self, session: &SessionId) -> Result<(), String>;
 }
 
-/// Whether the history was interrupted, and how (WIRE f.2).
-pub(crate) async fn interruption(path: Utf8PathBuf) -> Result<&'static str, String> {
-    blocking(move || match tail::scan(&path) {
-        Ok(scan) => Ok(restore::interruption(&scan.tail).as_str()),
-        Err(ReadError::NotFound { .. }) => Ok("none"),
-        Err(error) => Err(error.to_string()),
-    })
-    .await
+/// The transcripts in a data directory.
+#[derive(Clone, Debug)]
+pub struct TranscriptFiles {
+    data_dir: Utf8PathBuf,
 }
 
-/// What a list shows of a transcript; `None` where there is none.
-pub(crate) async fn head(path: Utf8PathBuf) -> Result<Option<head::Head>, String> {
-    blocking(move || match head::head(&path) {
-        Ok(head) => Ok(Some(head)),
-        Err(ReadError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(error.to_string()),
-    })
-    .await
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(outcome) => outcome,
-        Err(error) => Err(format!("reading was broken off: {error}")),
+impl TranscriptFiles {
+    /// Those in this data directory.
+    pub fn new(data_dir: Utf8PathBuf) -> Self {
+        Self { data_dir }
     }
+
+    fn path(&self, session: &SessionId) -> Utf8PathBuf {
+        holdpoint_transcript::path(&self.data_dir, session)
+    }
+}
+
+impl Transcripts for TranscriptFiles {
+    fn window(&self, session: &SessionId, wanted: Wanted) -> Reply<Result<Read, String>> {
+        let path = self.path(session);
+        blocking(move || {
+            let mut window = Window { end: wanted.end, ..Window::default() };
+            if let Some(records) = wanted.records {
+                window.max_records = records.min(window.max_records);
+            }
+            let read = replay::window(&path, &window, &wanted.finalise);
+            Ok(found(read)?
+                .map(|read| Read {
+                    updates: read.updates,
+                    has_more: read.cut.is_some(),
+                    bytes_before: read.cut.as_ref().map_or(0, |cut| cut.bytes_before),
+                    anchor: read.cut.and_then(|cut| cut.before).map(|record| record.to_string()),
+                })
+                .unwrap_or_default())
+        })
+    }
+
+    fn page(
+        &self,
+        session: &SessionId,
+        request: PageRequest,
+        finalise: Finalise,
+    ) -> Reply<Result<Option<Page>, ReadError>> {
+        let path = self.path(session);
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || match replay::page(&path, &request, &finalise) {
+                Ok(page) => Ok(Some(page)),
+                Err(ReadError::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            });
+            // The closure does not panic, and a blocking task that runs is not cancelled.
+            read.await.unwrap_or(Ok(None))
+        })
+    }
+
+    fn interruption(&self, session: &SessionId) -> Reply<Result<&'static str, String>> {
+        let path = self.path(session);
+        blocking(move || {
+            let scan = found(tail::scan(&path))?;
+            Ok(scan.map_or("none", |scan| restore::interruption(&scan.tail).as_str()))
+        })
+    }
+
+    fn dangling(&self, session: &SessionId) -> Reply<Result<BTreeSet<CallId>, String>> {
+        let path = self.path(session);
+        blocking(move || {
+            let restore = found(tail::scan(&path))?.and_then(|scan| restore::assess(&scan.tail).ok());
+            Ok(restore.map(|restore| restore.spared()).unwrap_or_default())
+        })
+    }
+
+    fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, String>> {
+        let path = self.path(session);
+        blocking(move || {
+            Ok(found(head::head(&path))?.map(|head| Summary { cwd: head.cwd, title: head.title }))
+        })
+    }
+
+    fn len(&self, session: &SessionId) -> u64 {
+        // One look at the file's metadata; no reading.
+        std::fs::metadata(self.path(session)).map_or(0, |metadata| metadata.len())
+    }
+
+    fn remove(&self, session: &SessionId) -> Result<(), String> {
+        let path = self.path(session);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(format!("{path}: {error}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A history that is not there is an empty one.
+fn found<T>(read: Result<T, ReadError>) -> Result<Option<T>, String> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(ReadError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Reply<Result<T, String>> {
+    Box::pin(async move {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(outcome) => outcome,
+            Err(error) => Err(format!("reading was broken off: {error}")),
+        }
+    })
 }

@@ -19,6 +19,7 @@ mod world;
 pub use config::EngineConfig;
 pub use engine::{Activity, CreateRequest, Engine, QuestionList, SessionList, TranscriptOrEngine};
 pub use error::EngineError;
+pub use history::{Read, Summary, TranscriptFiles, Transcripts, Wanted};
 pub use session::{
     Accepted, AnswerRequest, Attached, LoadAction, LoadRequest, Queued, Receipt, Replay, VoteOutcome,
     VoteRequest,

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::EngineConfig;
+use crate::history::Transcripts;
 use crate::port::Agents;
 use crate::session::{Actor, Handle, Start};
 use crate::world::World;
@@ -19,6 +20,7 @@ pub(crate) struct Shared {
     pub(crate) config: EngineConfig,
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) agents: Arc<dyn Agents>,
+    pub(crate) transcripts: Arc<dyn Transcripts>,
     pub(crate) world: Arc<dyn World>,
     /// Cancelled when the daemon stops.
     pub(crate) stop: CancellationToken,
@@ -32,12 +34,14 @@ impl Shared {
         config: EngineConfig,
         ledger: Arc<dyn Ledger>,
         agents: Arc<dyn Agents>,
+        transcripts: Arc<dyn Transcripts>,
         world: Arc<dyn World>,
     ) -> Self {
         Self {
             config,
             ledger,
             agents,
+            transcripts,
             world,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),

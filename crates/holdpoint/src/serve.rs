@@ -11,7 +11,7 @@ use anyhow::{Context as _, bail};
 use axum::serve::ListenerExt as _;
 use camino::Utf8PathBuf;
 use holdpoint_acp_host::{AcpAgents, AgentCommand, HostConfig, Limits, Restore};
-use holdpoint_engine::{Engine, EngineConfig, SystemWorld};
+use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
 use holdpoint_ledger::{DataDirLock, SqliteLedger};
 use holdpoint_model::policy::Strategy;
 use holdpoint_server::{App, ServerConfig, router};
@@ -140,7 +140,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let agents = Arc::new(AcpAgents::new(host_config(&args, &model_args, &data_dir)?));
     let engine_config = engine_config(&args, &file, &data_dir, &workspaces);
     let restore = engine_config.restore;
-    let engine = Engine::new(engine_config, ledger, agents, Arc::new(SystemWorld));
+    let transcripts = Arc::new(TranscriptFiles::new(data_dir.clone()));
+    let engine = Engine::new(engine_config, ledger, agents, transcripts, Arc::new(SystemWorld));
 
     let hostname = args.hostname.clone().or(file.serve.hostname).unwrap_or_else(|| "127.0.0.1".to_owned());
     let listener = bind(&hostname, args.port.or(file.serve.port).unwrap_or(PORT)).await?;

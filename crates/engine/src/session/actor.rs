@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use holdpoint_ledger::AppendError;
@@ -440,13 +439,9 @@ impl Actor {
         self.bus.end(&Frame::new(kind, data), now);
     }
 
-    pub(super) fn transcript_path(&self) -> Utf8PathBuf {
-        holdpoint_transcript::path(&self.shared.config.data_dir, &self.id)
-    }
-
-    /// How long the transcript is now: one look at the file's metadata, no reading.
+    /// How long the transcript is now, in bytes.
     pub(super) fn transcript_len(&self) -> u64 {
-        std::fs::metadata(self.transcript_path()).map_or(0, |metadata| metadata.len())
+        self.shared.transcripts.len(&self.id)
     }
 
     fn status(&self) -> Value {

@@ -1,9 +1,8 @@
 //! Clients come and go: create, load, resume, detach, close, and reading the stream.
 
-use std::collections::BTreeSet;
-
 use holdpoint_model::ids::ClientId;
 use holdpoint_model::session::{Command, Info, TurnEnd, UnaskedCause};
+use holdpoint_transcript::replay::Finalise;
 use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link, Made};
@@ -12,7 +11,7 @@ use super::take_up::{OnBehalf, asked_calls, open_calls};
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
 use crate::frame::Event as Frame;
-use crate::history;
+use crate::history::{self, Wanted};
 use crate::wire::question as wire;
 
 /// One who waits to be attached.
@@ -105,7 +104,7 @@ impl Actor {
     /// Takes a transcript in that the ledger does not know: a session that an editor ran, or a file that was
     /// put there. `false` where there is none.
     pub(super) async fn adopt(&mut self) -> Result<bool, EngineError> {
-        let head = history::head(self.transcript_path()).await.map_err(EngineError::Transcript)?;
+        let head = self.shared.transcripts.summary(&self.id).await.map_err(EngineError::Transcript)?;
         let Some(head) = head else { return Ok(false) };
         let info = Info {
             workspace_cwd: head.cwd.unwrap_or_else(|| self.shared.config.workspace.clone()),
@@ -203,16 +202,17 @@ impl Actor {
             Some(mark) if mark.event + 1 >= self.bus.earliest() => (mark.event, mark.offset),
             _ => (self.bus.last_id(), self.transcript_len()),
         };
-        let (spared, leave) = match spare {
-            Spare::Nothing => (BTreeSet::new(), false),
-            Spare::AskedNow => (asked_calls(&self.state), self.state.running().is_some()),
-            Spare::Open => (open_calls(&self.state), false),
+        let finalise = match spare {
+            Spare::Nothing => Finalise::all(),
+            Spare::AskedNow if self.state.running().is_some() => Finalise::Leave,
+            Spare::AskedNow => Finalise::Close { spare: asked_calls(&self.state) },
+            Spare::Open => Finalise::Close { spare: open_calls(&self.state) },
         };
-        let path = self.transcript_path();
-        let page_size = waiter.request.page_size;
+        let wanted = Wanted { end: Some(end), records: waiter.request.page_size, finalise };
+        let reading = self.shared.transcripts.window(&self.id, wanted);
         let done = self.done.clone();
         self.shared.tasks.spawn(async move {
-            let read = history::window(path, Some(end), page_size, spared, leave).await;
+            let read = reading.await;
             let done_read = ReadDone { waiter, read, journal_from, cursor: None, numbered: false };
             let _ = done.send(Done::Read(Box::new(done_read))).await;
         });
@@ -341,11 +341,8 @@ impl Actor {
         let outcome = self.execute(Command::Delete).await.map(|_| ());
         if outcome.is_ok() {
             self.put_away("client_close", None).await;
-            let path = self.transcript_path();
-            if let Err(error) = std::fs::remove_file(&path)
-                && error.kind() != std::io::ErrorKind::NotFound
-            {
-                let _ = reply.send(Err(EngineError::Transcript(format!("{path}: {error}"))));
+            if let Err(problem) = self.shared.transcripts.remove(&self.id) {
+                let _ = reply.send(Err(EngineError::Transcript(problem)));
                 return;
             }
         }

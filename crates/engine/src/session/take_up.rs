@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use holdpoint_model::ids::{CallId, ClientId};
 use holdpoint_model::session::{Command, Question, State, Tail};
+use holdpoint_transcript::replay::Finalise;
 use tokio::sync::mpsc;
 
 use super::actor::{Actor, Done, FROM_AGENT, Link};
@@ -13,7 +14,7 @@ use super::attach::{FirstRead, Spare, Waiter};
 use super::effects::response_to_agent;
 use super::message::LoadAction;
 use crate::error::EngineError;
-use crate::history;
+use crate::history::{self, Wanted};
 use crate::port::{Agent, AgentError, Exit, NewSession, StoredEnd, TakeUp, TakenUp};
 
 /// A take-up that is under way.
@@ -104,7 +105,6 @@ impl Actor {
         let Some(sink) = self.sink.clone() else { return };
         let info = self.state.info.clone();
         let stored = self.stored_ends();
-        let path = self.transcript_path();
         let session = self.id.clone();
         let restore = shared.config.restore;
         self.shared.tasks.clone().spawn(async move {
@@ -126,7 +126,8 @@ impl Actor {
                 let taken = match agent.take_up(take, sink.clone()).await {
                     // Opened and never spoken in: our agent has no file of it yet.
                     Err(AgentError::NoSession(_)) if agent.info().ours => {
-                        agent.new_session(NewSession { session, cwd, approval_mode }, sink).await?
+                        let new = NewSession { session: session.clone(), cwd, approval_mode };
+                        agent.new_session(new, sink).await?
                     }
                     other => other?,
                 };
@@ -143,10 +144,15 @@ impl Actor {
                 if !loads {
                     return None;
                 }
+                let transcripts = &shared.transcripts;
                 let spare =
-                    if spare_all { history::dangling(path.clone()).await } else { Ok(BTreeSet::new()) };
+                    if spare_all { transcripts.dangling(&session).await } else { Ok(BTreeSet::new()) };
                 Some(match spare {
-                    Ok(spare) => history::window(path, None, page_size, spare, false).await,
+                    Ok(spare) => {
+                        let finalise = Finalise::Close { spare };
+                        let wanted = Wanted { end: None, records: page_size, finalise };
+                        transcripts.window(&session, wanted).await
+                    }
                     Err(problem) => Err(problem),
                 })
             };

@@ -8,7 +8,6 @@ use super::actor::{Actor, Done, Link};
 use super::message::{Accepted, Answer, Queued};
 use crate::error::EngineError;
 use crate::frame::Event as Frame;
-use crate::history;
 
 impl Actor {
     /// Accepts a prompt: it is durable when this returns (D5).
@@ -103,10 +102,10 @@ impl Actor {
             let _ = reply.send(Ok(None));
             return;
         }
-        let path = self.transcript_path();
+        let reading = self.shared.transcripts.interruption(&self.id);
         let done = self.done.clone();
         self.shared.tasks.spawn(async move {
-            let interruption = history::interruption(path).await;
+            let interruption = reading.await;
             let _ = done.send(Done::Interruption { client, interruption, reply }).await;
         });
     }
@@ -152,13 +151,13 @@ impl Actor {
             "sessionId": self.id,
             "workspaceCwd": self.state.info.as_ref().map(|info| &info.workspace_cwd),
         });
-        let path = self.transcript_path();
+        let reading = self.shared.transcripts.interruption(&self.id);
         self.shared.tasks.spawn(async move {
             // A turn that runs is not interrupted; a file that cannot be read is a degraded history.
             let kind = if busy {
                 "clean"
             } else {
-                match history::interruption(path).await {
+                match reading.await {
                     Ok("none") => "clean",
                     Ok(kind) => kind,
                     Err(_) => "degraded_history",
