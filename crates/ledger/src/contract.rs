@@ -32,7 +32,8 @@ pub struct Append {
     pub events: Vec<Event>,
     /// The session's row after them.
     pub row: SessionRow,
-    /// The rows of the questions that they touch, after them (D1).
+    /// The rows of the questions that they touch, after them (D1). Of one that is stored already its body and its
+    /// time stay as they were: a question is never edited. An id of another session's question refuses the append.
     pub questions: Vec<Question>,
     /// Whether somebody waits.
     pub urgency: Urgency,
@@ -92,7 +93,8 @@ pub enum StateFilter {
     Open,
     /// Those that were decided, with a yes or a no.
     Settled,
-    /// Those that ended without a decision.
+    /// Those that ended without a decision, and the permissions that an earlier run left open (V6): the state of
+    /// such a row still says that it is open, and [`QuestionRow::run`] says that it is not.
     Closed,
     /// All.
     Any,
@@ -155,8 +157,9 @@ pub enum AppendError {
         /// What is.
         actual: u64,
     },
-    /// The store refused: a full disk, a damaged or read-only file. The ledger acknowledges nothing until it
-    /// can write again.
+    /// The store refused: a full disk, a damaged or read-only file; the ledger acknowledges nothing until it
+    /// can write again. Or too much waits, or the append contradicts itself or what is stored (no events, another
+    /// session's row or question), which concerns it alone.
     #[error("the ledger cannot commit: {0}")]
     Unavailable(String),
     /// The ledger is shut.
@@ -189,7 +192,7 @@ pub trait Ledger: Send + Sync + 'static {
     /// One question.
     fn question(&self, id: &QuestionId) -> Reply<Result<Option<QuestionRow>, ReadError>>;
 
-    /// The question that was ever asked under this request id.
+    /// The question that was ever asked under this request id; the first, should there be several.
     fn question_by_request(&self, id: &RequestId) -> Reply<Result<Option<QuestionRow>, ReadError>>;
 
     /// Questions, oldest first.
@@ -204,9 +207,11 @@ pub trait Ledger: Send + Sync + 'static {
     /// How much waits.
     fn counts(&self) -> Reply<Result<Counts, ReadError>>;
 
-    /// Which run of the daemon this is: counts the times that the ledger was opened for writing.
+    /// Which run of the daemon this is, from 1: higher than that of every earlier one that has written. One that has
+    /// not may leave its number to the next, so it tells runs apart in what is stored, and nowhere else.
     fn run(&self) -> u64;
 
-    /// Commits what waits and closes; later appends are [`AppendError::Shut`].
+    /// Commits what waits and closes; from the call on appends are [`AppendError::Shut`], and reads are
+    /// [`ReadError::Unavailable`]. The future ends when nothing is open any more; dropping it changes nothing.
     fn shut(&self) -> Reply<()>;
 }

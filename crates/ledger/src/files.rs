@@ -11,9 +11,9 @@ pub(crate) fn private_dir(dir: &Utf8Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
-/// Makes an empty file for the owner only; one that is there is left as it is.
+/// Makes an empty file for the owner only, where there is none.
 pub(crate) fn private_file(path: &Utf8Path) -> io::Result<()> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
 }
 
 /// Takes a file away from everybody but its owner. By path: opening a SQLite file beside SQLite and closing it

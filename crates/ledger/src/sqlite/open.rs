@@ -127,11 +127,10 @@ impl OpenError {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => Self::Damaged { path, detail },
             Some(ErrorCode::PermissionDenied) => Self::Permission { path, detail },
+            // SQLite does not say why; the system does.
             Some(ErrorCode::CannotOpen) => match fs::OpenOptions::new().append(true).open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                    Self::Permission { path, detail: error.to_string() }
-                }
-                _ => Self::System { path, detail },
+                Err(error) => Self::io(&path, &error),
+                Ok(_) => Self::System { path, detail },
             },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { path },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
@@ -184,7 +183,9 @@ pub(super) fn open(dir: &Utf8Path, migrations: &[Migration]) -> Result<Opened, O
     files::private_dir(dir).map_err(|source| OpenError::Directory { dir: dir.to_owned(), source })?;
     let path = dir.join(FILE);
     let log = Utf8PathBuf::from(format!("{path}-wal"));
-    files::private_file(&path).map_err(|error| OpenError::io(&path, &error))?;
+    if !path.exists() {
+        files::private_file(&path).map_err(|error| OpenError::io(&path, &error))?;
+    }
     for path in [&path, &log, &Utf8PathBuf::from(format!("{path}-shm"))] {
         files::make_private(path);
     }
@@ -193,9 +194,6 @@ pub(super) fn open(dir: &Utf8Path, migrations: &[Migration]) -> Result<Opened, O
         extend_log(&log);
     }
     let mut connection = connect(&path, true).map_err(|error| OpenError::sqlite(&path, &error))?;
-    if connection.is_readonly(rusqlite::MAIN_DB).map_err(|error| OpenError::sqlite(&path, &error))? {
-        return Err(OpenError::ReadOnly { path });
-    }
     let fresh = bring_up(&mut connection, &path, migrations)?;
     if fresh {
         extend_log(&log);
@@ -219,6 +217,13 @@ pub(super) fn connect(path: &Utf8Path, set_up: bool) -> rusqlite::Result<Connect
     // Never `CREATE`: a file that vanished under a running daemon must not come back empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    // What cannot be opened for writing is opened for reading, without an error.
+    if connection.is_readonly(rusqlite::MAIN_DB)? {
+        return Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY),
+            Some(format!("{path} is read-only")),
+        ));
+    }
     settings(&connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     // The writer moves the log itself, after it has answered: see `CHECKPOINT_FRAMES`.

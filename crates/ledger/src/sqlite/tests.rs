@@ -3,8 +3,10 @@
 mod damage;
 mod differential;
 mod failures;
+mod fsync;
 mod opening;
 mod plans;
+mod queueing;
 mod suite;
 
 use std::sync::Arc;

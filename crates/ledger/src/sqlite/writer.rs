@@ -23,6 +23,8 @@ pub(super) struct Writer {
     /// Where the sessions of a batch were whose commit failed: until a new connection has shown that they still
     /// are, nothing is committed.
     doubt: Option<Places>,
+    /// The last batch was refused: said once in the log, not with every batch of a day on a full disk.
+    failing: bool,
     #[cfg(test)]
     faults: Arc<super::faults::Faults>,
 }
@@ -45,6 +47,7 @@ impl Writer {
             fresh,
             counted: false,
             doubt: None,
+            failing: false,
             #[cfg(test)]
             faults,
         }
@@ -99,7 +102,12 @@ impl Writer {
             result = self.transaction(batch, &mut places, true);
         }
         let (why, passing) = match result {
-            Ok(outcomes) => return outcomes,
+            Ok(outcomes) => {
+                if std::mem::take(&mut self.failing) {
+                    tracing::info!("the ledger can commit again");
+                }
+                return outcomes;
+            }
             // Not reached: with savepoints a refusal is an outcome.
             Err(ApplyError::Refused(why)) => (why, true),
             Err(ApplyError::Store(error)) => {
@@ -111,7 +119,9 @@ impl Writer {
             }
         };
         self.roll_back();
-        tracing::error!(error = %why, appends = batch.len(), "the ledger cannot commit; nothing is acknowledged");
+        if !std::mem::replace(&mut self.failing, true) {
+            tracing::error!(error = %why, "the ledger cannot commit; answers and prompts are refused until it can");
+        }
         if !passing {
             self.doubt = Some(places);
             // At once, so that frames which may have reached the disk are overwritten before anybody is told that
@@ -188,10 +198,7 @@ impl Writer {
     fn heal(&mut self) -> Result<(), String> {
         let Some(places) = self.doubt.take() else { return Ok(()) };
         match self.try_heal(&places) {
-            Ok(()) => {
-                tracing::info!("the ledger can commit again");
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(why) => {
                 self.doubt = Some(places);
                 Err(why)

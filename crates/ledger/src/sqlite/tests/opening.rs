@@ -250,11 +250,15 @@ fn what_cannot_be_made_or_opened_is_told() {
 fn without_permission_it_says_so() {
     let dir = Dir::new();
     drop(dir.open());
-    fs::set_permissions(dir.file(), fs::Permissions::from_mode(0o400)).unwrap();
+    let set = |mode| fs::set_permissions(dir.file(), fs::Permissions::from_mode(mode)).unwrap();
+    set(0o400);
     if fs::OpenOptions::new().append(true).open(dir.file()).is_ok() {
         eprintln!("skipped: modes do not concern this user (root)");
         return;
     }
+    let error = SqliteLedger::open(&dir.path).unwrap_err();
+    assert!(matches!(error, OpenError::ReadOnly { .. }), "{error:?}");
+    set(0o000);
     let error = SqliteLedger::open(&dir.path).unwrap_err();
     assert!(matches!(error, OpenError::Permission { .. }), "{error:?}");
 }

@@ -1,0 +1,83 @@
+//! An fsync that fails says nothing about what reached the disk, so this one needs a system call that really
+//! fails: under `strace`, where there is one that may trace.
+
+use std::process::{Command, Stdio};
+
+use camino::Utf8PathBuf;
+
+use super::{Dir, SqliteLedger, events_of};
+use crate::conformance::sample::{Book, session_id};
+use crate::contract::{AppendError, Ledger};
+
+const CHILD: &str = "LEDGER_TEST_FSYNC";
+const NAME: &str = "sqlite::tests::fsync::i1_what_an_fsync_refused_is_not_there_after_a_crash";
+
+/// Appends until one is refused, says how many were acknowledged, and dies.
+fn child(dir: Utf8PathBuf) {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let ledger = SqliteLedger::open(&dir).unwrap();
+        let mut book = Book::new("s");
+        for number in 0..30 {
+            let mut next = book.clone();
+            let append =
+                if next.version == 0 { next.open(1) } else { next.title(number, &format!("title {number}")) };
+            match ledger.append(append).await {
+                Ok(()) => book = next,
+                Err(AppendError::Unavailable(why)) => {
+                    assert!(why.contains("I/O error"), "{why}");
+                    assert_eq!(events_of(&ledger, &book).await, book.version);
+                    println!("\n> refused {}", book.version);
+                    break;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        println!("\n> acknowledged {}", book.version);
+        // Without closing anything.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    });
+}
+
+fn strace(fails: &str) -> Command {
+    let mut command = Command::new("strace");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync", "-e"]);
+    command.arg(format!("inject=fsync:error=EIO:when={fails}"));
+    command
+}
+
+#[test]
+fn i1_what_an_fsync_refused_is_not_there_after_a_crash() {
+    if let Ok(dir) = std::env::var(CHILD) {
+        return child(Utf8PathBuf::from(dir));
+    }
+    let may_trace =
+        strace("9+").arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !may_trace {
+        eprintln!("skipped: there is no strace that may trace here");
+        return;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let mut refused = 0;
+    // Which of the calls fail: those that make the file, a commit's, and that of the healing after it as well.
+    for fails in ["1", "2", "4", "5", "6", "7", "8", "12", "6..7", "8..10", "9+"] {
+        let dir = Dir::new();
+        let output = strace(fails)
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", NAME, "--nocapture"])
+            .env(CHILD, dir.path.as_str())
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let said = |what: &str| {
+            text.lines().find_map(|line| line.strip_prefix("> ")?.strip_prefix(what)?.parse().ok())
+        };
+        let acknowledged: usize = said("acknowledged ")
+            .unwrap_or_else(|| panic!("{fails}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+        refused += usize::from(said("refused ").is_some_and(|at: usize| at == acknowledged));
+        let ledger = dir.open();
+        let there = runtime.block_on(ledger.events(&session_id("s"))).unwrap().len();
+        assert_eq!(there, acknowledged, "when fsync {fails} fails");
+    }
+    assert!(refused >= 4, "{refused}");
+}
