@@ -283,8 +283,9 @@ pub struct Receipt {
     pub question_id: QuestionId,
     /// Its generation.
     pub generation: Generation,
-    /// The answerer's id of this answer.
-    pub response_id: ResponseId,
+    /// The answerer's id of this answer; a vote by request id has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<ResponseId>,
     /// Who answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<AnsweredBy>,

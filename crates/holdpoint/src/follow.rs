@@ -191,7 +191,7 @@ impl<'a> Follow<'a> {
     async fn event(&mut self, event: &Event) -> Result<Option<End>, Failure> {
         match event.parse() {
             EventKind::Update(update) => self.update(update),
-            EventKind::PermissionRequest(request) => self.requested(*request).await?,
+            EventKind::PermissionRequest(request) => self.requested(*request).await,
             EventKind::PermissionResolved(resolved) => self.resolved(&resolved),
             EventKind::PromptQueued(prompt) if self.is_mine(prompt.as_ref()) => {
                 self.ui.line(&json!({"type": "queued"}));
@@ -246,6 +246,10 @@ impl<'a> Follow<'a> {
                 self.ui.block(&format!("\n{quoted}"));
             }
             Update::Tool(frame) => {
+                // What the agent says before a call and after it are two messages.
+                if !self.ui.json {
+                    self.ui.end_line();
+                }
                 if let Some(line) = render::tool_line(&mut self.tools, &frame) {
                     self.ui.line(&json!({"type": "tool", "toolCallId": frame.id, "toolName": frame.tool,
                         "status": frame.status, "text": line}));
@@ -275,14 +279,18 @@ impl<'a> Follow<'a> {
     }
 
     /// A decision is wanted. The daemon's own record says whether it still is.
-    async fn requested(&mut self, request: PermissionRequest) -> Result<(), Failure> {
+    async fn requested(&mut self, request: PermissionRequest) {
         let view = match &request.question_id {
             Some(id) => match self.daemon.question(id).await {
                 Ok(view) => Some(view),
                 Err(error) if error.refusal() == Some(&Refusal::NotFound) => None,
-                // The stream itself will notice that the daemon is away, and ask once more.
-                Err(error) if error.is_outage() => None,
-                Err(error) => return Err(error.into()),
+                // The stream itself will notice that the daemon is away, and the question comes once more.
+                Err(error) if error.is_outage() => return,
+                // The turn is worth following whatever is wrong with one question.
+                Err(error) => {
+                    self.ui.note(&format!("the question {id} can't be shown: {error}"));
+                    return;
+                }
             },
             None => {
                 let filter = Filter { session: Some(self.session.clone()), ..Filter::open() };
@@ -296,7 +304,6 @@ impl<'a> Follow<'a> {
             Some(_) => {}
             None => self.ui.note("the agent asks for a decision that the daemon keeps no record of"),
         }
-        Ok(())
     }
 
     fn arrived(&mut self, view: QuestionView) {
@@ -378,7 +385,8 @@ impl<'a> Follow<'a> {
             || resolved.option_id.as_deref() == Some(holdpoint_model::question::OPTION_CANCEL);
         self.ui.line(&json!({"type": "settled", "questionId": view.question_id, "declined": declined,
             "answers": resolved.answers, "answeredBy": resolved.answered_by, "voterClientId": resolved.voter}));
-        let text = render::settled(&view, &who, declined, resolved.answers.as_ref());
+        let text =
+            render::settled(&view, &who, declined, resolved.answers.as_ref(), resolved.option_id.as_deref());
         self.ui.note(&text);
         self.forget(&view.question_id);
         if self.open.is_empty() {
@@ -409,7 +417,7 @@ impl<'a> Follow<'a> {
         self.mine.insert(view.question_id.clone());
         match self.daemon.answer(&view.question_id, &request).await {
             Ok(receipt) => {
-                let text = render::receipt(&receipt, self.ui.paint);
+                let text = render::receipt(&receipt, &view, self.ui.paint);
                 self.ui.block(&text);
                 self.forget(&view.question_id);
                 return Ok(());

@@ -31,6 +31,9 @@ pub(crate) async fn question(daemon: &Daemon, text: &str) -> Result<QuestionView
             let filter = Filter { state: Some(state), limit: Some(100), ..Filter::default() };
             found.extend(matching(daemon.questions(&filter).await?.questions, &beginning));
         }
+        // A daemon may list answered and declined ones together.
+        found.sort_by(|a, b| a.question_id.cmp(&b.question_id));
+        found.dedup_by(|a, b| a.question_id == b.question_id);
     }
     match found.len() {
         1 => Ok(found.remove(0)),

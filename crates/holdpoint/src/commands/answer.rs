@@ -56,7 +56,7 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
     }
     let receipt = daemon.answer(&view.question_id, &request).await?;
     ui.line(&json!(receipt));
-    let text = render::receipt(&receipt, ui.paint);
+    let text = render::receipt(&receipt, &view, ui.paint);
     ui.block(&text);
     Ok(Exit::Ok)
 }
@@ -89,7 +89,7 @@ async fn wait(
         }
     };
     ui.line(&json!({"type": "receipt", "receipt": receipt}));
-    let text = render::receipt(&receipt, ui.paint);
+    let text = render::receipt(&receipt, view, ui.paint);
     ui.block(&text);
     let mode = if ui.interactive && !args.no_input { Mode::Ask } else { Mode::Park };
     let mut follow = Follow::new(daemon, session.clone(), events, ui, mode, Until::AnyTurn).with_input(input);

@@ -111,7 +111,12 @@ fn checks(settings: &Settings, found: &Found, machine: &Machine) -> Vec<Check> {
     }
     for issue in found.status.get("issues").and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| issue.get(key).and_then(Value::as_str).unwrap_or_default();
-        let grade = if text("severity") == "error" { Grade::Fail } else { Grade::Warn };
+        let grade = match text("severity") {
+            "error" => Grade::Fail,
+            // For information: what it is about has a line of its own.
+            "info" => continue,
+            _ => Grade::Warn,
+        };
         all.push(check(
             "daemon says",
             grade,
@@ -200,8 +205,7 @@ fn restore(found: &Found) -> Check {
 }
 
 fn model(found: &Found, machine: &Machine, reachable: bool) -> Check {
-    let real =
-        "set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed) and start the daemon again";
+    let real = "start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)";
     match said(found, &["/daemon/model", "/runtime/model"]) {
         Some(value) => {
             let name = value.as_str().or_else(|| value.get("name").and_then(Value::as_str)).unwrap_or("?");
@@ -217,7 +221,7 @@ fn model(found: &Found, machine: &Machine, reachable: bool) -> Check {
             Grade::Warn,
             "none in this environment: a daemon started here uses the scripted demo model",
         )
-        .next("set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed)"),
+        .next(real),
         None => check("model", Grade::Ok, format!("this environment sets {}", machine.model.join(", "))),
     }
 }
@@ -323,7 +327,7 @@ mod tests {
         fail daemon     no daemon answers at http://127.0.0.1:4170 (Connection refused)
                         → start one: holdpoint serve --restore-ask-user-question (or name another: --url, HOLDPOINT_URL)
         warn model      none in this environment: a daemon started here uses the scripted demo model
-                        → set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed)
+                        → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
         ok   data       / is writable
         ");
     }
@@ -339,7 +343,7 @@ mod tests {
                 ..Capabilities::default()
             })),
             status: json!({"daemon": {"holdpointVersion": env!("CARGO_PKG_VERSION"), "restoreAskUserQuestion": true,
-                "model": "gpt-x", "dataDir": "/"}, "issues": [{"code": "unshown_question", "severity": "warning", "message": "shown nowhere"}]}),
+                "model": "gpt-x", "dataDir": "/"}, "issues": [{"code": "restore_disabled", "severity": "info", "message": "x"}, {"code": "unshown_question", "severity": "warning", "message": "shown nowhere"}]}),
             questions: Some(Ok(vec![colour(false), stuck])),
         };
         let text = say(&found).replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -377,7 +381,7 @@ mod tests {
         fail token      the daemon wants a token
                         → give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN
         warn model      none in this environment: a daemon started here uses the scripted demo model
-                        → set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed)
+                        → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
         ok   data       / is writable
         ");
         let found = Found {
@@ -397,7 +401,7 @@ mod tests {
         warn questions  durable, but the restore flag is off: a restart does not ask them again
                         → start the daemon with --restore-ask-user-question
         warn model      the scripted one (holdpoint-demo)
-                        → set OPENAI_API_KEY (with OPENAI_BASE_URL and OPENAI_MODEL as needed) and start the daemon again
+                        → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
         ok   data       / is writable
         ok   inbox      nothing waits for you
         ");

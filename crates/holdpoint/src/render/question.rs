@@ -211,9 +211,10 @@ pub(crate) fn asked(view: &QuestionView) -> String {
 }
 
 /// What a receipt says.
-pub(crate) fn receipt(receipt: &Receipt, paint: Paint) -> String {
+pub(crate) fn receipt(receipt: &Receipt, view: &QuestionView, paint: Paint) -> String {
+    let option = receipt.more.get("optionId").and_then(Value::as_str);
     let what = match &receipt.status {
-        ReceiptStatus::Answered => answers_text(receipt.answers.as_ref()),
+        ReceiptStatus::Answered => answers_text(view, receipt.answers.as_ref(), option),
         ReceiptStatus::Declined => "declined".to_owned(),
         ReceiptStatus::Recorded => "your vote is recorded; others have to agree".to_owned(),
         ReceiptStatus::Other(other) => one_line(other, 60),
@@ -228,15 +229,21 @@ pub(crate) fn receipt(receipt: &Receipt, paint: Paint) -> String {
 }
 
 /// How a question ended that somebody else, or nobody, answered.
-pub(crate) fn settled(view: &QuestionView, who: &str, declined: bool, answers: Option<&Value>) -> String {
+pub(crate) fn settled(
+    view: &QuestionView,
+    who: &str,
+    declined: bool,
+    answers: Option<&Value>,
+    option: Option<&str>,
+) -> String {
     if declined {
         return format!("{}: declined or cancelled by {who}", view.question_id);
     }
-    format!("{}: {}, by {who}", view.question_id, answers_text(answers))
+    format!("{}: {}, by {who}", view.question_id, answers_text(view, answers, option))
 }
 
-/// Answers of a receipt or an event: a map from index to text.
-fn answers_text(answers: Option<&Value>) -> String {
+/// Answers of a receipt or an event: a map from index to text; of a permission the chosen option.
+fn answers_text(view: &QuestionView, answers: Option<&Value>, option: Option<&str>) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => one_line(text, 200),
         Value::Array(list) => list
@@ -254,7 +261,13 @@ fn answers_text(answers: Option<&Value>) -> String {
                 map.iter().map(|(key, value)| format!("[{key}] {}", text(value))).collect();
             format!("answered: {}", parts.join("; "))
         }
-        _ => "answered".to_owned(),
+        _ => match (option, view.options.iter().find(|offered| Some(offered.option_id.as_str()) == option)) {
+            (_, Some(offered)) => format!("answered: {}", option_label(offered)),
+            (Some(option), None) if view.kind == Kind::Permission => {
+                format!("answered: {}", one_line(option, 60))
+            }
+            _ => "answered".to_owned(),
+        },
     }
 }
 
@@ -444,14 +457,18 @@ mod tests {
     fn receipts_and_ends() {
         let mut value = json!({"status": "answered", "questionId": "q_1", "generation": 1, "responseId": "r",
             "answers": {"0": "Red"}, "delivery": "waking"});
-        let say = |value: &Value| receipt(&serde_json::from_value(value.clone()).unwrap(), PLAIN());
+        let say =
+            |value: &Value| receipt(&serde_json::from_value(value.clone()).unwrap(), &write_file(), PLAIN());
         insta::assert_snapshot!(say(&value), @"✓ q_1: answered: Red; it is on disk, and the session wakes for it");
         value["answers"] = json!({"0": ["a", "b"], "1": "c\u{1b}"});
         value["delivery"] = json!("delivered");
         insta::assert_snapshot!(say(&value), @"✓ q_1: answered: [0] a, b; [1] c␛; the agent has it");
+        value["answers"] = Value::Null;
+        value["optionId"] = json!("proceed_always");
+        insta::assert_snapshot!(say(&value), @"✓ q_1: answered: Always allow; the agent has it");
         value["status"] = json!("recorded");
         insta::assert_snapshot!(say(&value), @"✓ q_1: your vote is recorded; others have to agree; the agent has it");
-        insta::assert_snapshot!(settled(&colour(false), "Ada (slack)", false, Some(&json!({"0": "Blue"}))), @"q_01abcdef0123: answered: Blue, by Ada (slack)");
-        insta::assert_snapshot!(settled(&colour(false), "somebody", true, None), @"q_01abcdef0123: declined or cancelled by somebody");
+        insta::assert_snapshot!(settled(&colour(false), "Ada (slack)", false, Some(&json!({"0": "Blue"})), None), @"q_01abcdef0123: answered: Blue, by Ada (slack)");
+        insta::assert_snapshot!(settled(&colour(false), "somebody", true, None, None), @"q_01abcdef0123: declined or cancelled by somebody");
     }
 }
