@@ -260,7 +260,7 @@ impl Session {
 }
 
 fn read_prompt(params: &Value) -> Result<(Prompt, String, Option<PromptId>), Error> {
-    let prompt_id = params::prompt_id(params)?;
+    let prompt_id = params::prompt_id(params);
     if params::flag(params, keys::RESTORE) {
         return Ok((Prompt::Restore, String::new(), prompt_id));
     }
