@@ -21,6 +21,9 @@ pub enum Event {
     LifeStarted {
         /// The new fencing token.
         life: u64,
+        /// Whether it is a new process of the daemon that only reads the session: nobody is attached to that.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        recovered: bool,
     },
     /// A client was attached for the first time.
     ClientRegistered {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::event::Event;
 use super::state::{Asking, Origin, Question, SETTLED_KEPT, Session, State, Turn};
-use crate::ids::{Generation, Micros};
+use crate::ids::{Generation, Micros, RequestId};
 
 /// An event that cannot follow: a bug, or a damaged ledger. The session is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,12 +58,16 @@ impl Session {
             }
             _ if self.info.is_none() => return Err("it is not open"),
             _ if self.deleted => return Err("it is deleted"),
-            Event::LifeStarted { life } => {
+            Event::LifeStarted { life, recovered } => {
                 ensure(*life > self.life, "a life must be newer than the last")?;
                 self.life = *life;
+                if *recovered {
+                    self.present.clear();
+                }
             }
             Event::ClientRegistered { client } => {
                 self.clients.insert(client.clone());
+                self.present.insert(client.clone());
             }
             Event::Titled { title } => self.title = Some(title.clone()),
             Event::PromptQueued { prompt } => {
@@ -76,12 +80,14 @@ impl Session {
             }
             Event::TurnStarted { origin } => self.start_turn(origin, at)?,
             Event::TurnRequeued { prompt } => match self.turn.take() {
-                Some(Turn { origin: Origin::Client { prompt: back }, .. }) if back.id == *prompt => {
+                Some(Turn { origin: Origin::Client { prompt: back }, life, .. })
+                    if back.id == *prompt && life != self.life =>
+                {
                     self.queue.push_front(back);
                 }
                 other => {
                     self.turn = other;
-                    return Err("no such client's turn");
+                    return Err("no such client's turn was interrupted");
                 }
             },
             Event::TurnEnded { prompt, .. } => {
@@ -89,17 +95,23 @@ impl Session {
                 ensure(ends, "no such turn")?;
                 self.turn = None;
             }
-            Event::Asked { generation, .. } => {
+            Event::Asked { generation, question, asking, .. } => {
                 ensure(*generation == Generation(self.generation.0 + 1), "generations must count up by one")?;
+                ensure(self.question(question).is_none(), "the question's id is used")?;
+                self.new_request(&asking.request)?;
                 self.generation = *generation;
                 self.questions.insert(*generation, Arc::new(asked(event, at)?));
             }
             Event::Reasked { generation, asking } => {
+                self.new_request(&asking.request)?;
+                let prompt = self.running().map(|turn| turn.origin.prompt().clone());
                 let question = self.open_mut(*generation)?;
                 question.requests.push(asking.request.clone());
                 question.asking = Some(asking.clone());
+                question.prompt = prompt.or(question.prompt.take());
             }
             Event::Reissued { generation, request } => {
+                self.new_request(request)?;
                 let question = self.question_mut(*generation)?;
                 ensure(!question.is_open() && !question.delivered, "it is open, or delivered")?;
                 question.requests.push(request.clone());
@@ -110,9 +122,11 @@ impl Session {
             Event::Voted { generation, ballot } => {
                 let asking: &mut Asking =
                     self.open_mut(*generation)?.asking.as_mut().ok_or("it is not asked")?;
+                let voted = asking.ballots.iter().any(|other| other.client == ballot.client);
+                ensure(!voted, "this client has voted")?;
                 asking.ballots.push(ballot.clone());
             }
-            Event::Refused { .. } => {}
+            Event::Refused { generation, .. } => self.was_asked(*generation)?,
             Event::Settled { generation, settlement } => {
                 let question = self.open_mut(*generation)?;
                 question.state = State::Settled(settlement.clone());
@@ -149,6 +163,16 @@ impl Session {
         }
         self.turn = Some(Turn { origin: origin.clone(), life: self.life, started_at: at });
         Ok(())
+    }
+
+    /// A request id is for one question, for ever (R17).
+    fn new_request(&self, request: &RequestId) -> Result<(), &'static str> {
+        ensure(self.by_request(request).is_none(), "the request's id is used")
+    }
+
+    fn was_asked(&self, generation: Generation) -> Result<(), &'static str> {
+        let was = generation > Generation(0) && generation <= self.generation;
+        ensure(was, "no such question was asked")
     }
 
     fn question_mut(&mut self, generation: Generation) -> Result<&mut Question, &'static str> {

@@ -103,7 +103,7 @@ pub struct Question {
     pub generation: Generation,
     /// Which call asks.
     pub call: CallKey,
-    /// The turn that asks.
+    /// The turn that asks; of a restored question the turn that asked it last.
     pub prompt: Option<PromptId>,
     /// The client whose prompt led to it.
     pub author: Option<ClientId>,
@@ -395,6 +395,9 @@ pub struct Session {
     pub life: u64,
     /// The clients that are known here, over restarts (R16).
     pub clients: BTreeSet<ClientId>,
+    /// Those of them that were attached since a process of the daemon first read the session: whose votes a
+    /// consensus counts (V2).
+    pub present: BTreeSet<ClientId>,
     /// The generation of the newest question.
     pub generation: Generation,
     /// The open questions, and the newest settled ones.
@@ -418,6 +421,7 @@ impl Session {
             deleted: false,
             life: 0,
             clients: BTreeSet::new(),
+            present: BTreeSet::new(),
             generation: Generation(0),
             questions: BTreeMap::new(),
             queue: VecDeque::new(),
@@ -453,9 +457,13 @@ impl Session {
         })
     }
 
-    /// Ends of questions that the agent may not have in its history yet.
+    /// Ends of questions that the agent may not have in its history yet. The end of a question whose call has
+    /// asked something else since is none of them: it would answer other words (I3).
     pub fn undelivered(&self) -> impl Iterator<Item = &Arc<Question>> {
-        self.questions.values().filter(|question| !question.is_open() && !question.delivered)
+        self.questions.values().filter(|question| {
+            let newest = || self.by_call(&question.call).map(|newest| newest.generation);
+            !question.is_open() && !question.delivered && newest() == Some(question.generation)
+        })
     }
 
     /// The turn that runs in this life.

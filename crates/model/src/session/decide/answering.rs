@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answers::{Answers, InvalidAnswers};
 use crate::ids::{Generation, QuestionId, RequestId, ResponseId};
-use crate::policy::{Ballot, Capture, Verdict, Voter, judge};
+use crate::policy::{Ballot, Capture, Forbidden, Verdict, Voter, judge};
 use crate::question::OPTION_SUBMIT;
 use crate::session::command::{Choice, Context};
 use crate::session::event::Event;
@@ -79,6 +79,19 @@ pub(super) fn answer(
     }
     let decision = chosen(question, answer.choice)?;
     settle(session, question, decision, answer.voter, answer.by, answer.response, context)
+}
+
+/// Notes for the audit that somebody tried who may not (V5). The question may be older than what is kept.
+pub(super) fn note_refusal(
+    session: &Session,
+    generation: Generation,
+    by: Answerer,
+    reason: Forbidden,
+) -> Result<Vec<Event>, Rejection> {
+    if generation == Generation(0) || generation > session.generation {
+        return Err(Rejection::UnknownQuestion);
+    }
+    Ok(vec![Event::Refused { generation, by, reason }])
 }
 
 /// Judges an answer to a question that has ended. `Ok` is a retry of the answer that settled it: the answerer
@@ -192,7 +205,10 @@ fn capture_unasked(session: &Session, question: &Question, context: &Context) ->
 /// What agreeing votes have in common: for a question the answers, not only the option (V2).
 fn choice_key(decision: &Decision) -> String {
     match decision {
-        Decision::Answered { answers } => answers.iter().map(|(i, text)| format!("{i}={text}\n")).collect(),
+        // A list, so that no answer's text can look like the answer to another question.
+        Decision::Answered { answers } => {
+            Value::from_iter(answers.iter().map(|(i, text)| json!([i, text]))).to_string()
+        }
         Decision::Selected { option_id } => format!("option {option_id}"),
         Decision::Declined { .. } => "decline".to_owned(),
     }

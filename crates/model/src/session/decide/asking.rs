@@ -30,21 +30,29 @@ pub(super) fn ask(
     if life != session.life {
         return Err(Rejection::StaleLife);
     }
-    let pending = session.asked_now().count();
-    if pending >= MAX_PENDING {
-        return Err(Rejection::TooManyPending(pending));
-    }
     let known = session.by_call(&ask.call).filter(|known| is_the_same(session, known, &ask));
     match known {
         Some(known) if known.is_open() => {
+            if !session.asked_now().any(|(asked, _)| asked.generation == known.generation) {
+                room(session)?;
+            }
             let asking = issue(session, ask.request, known.author.as_ref(), context);
             Ok(vec![Event::Reasked { generation: known.generation, asking }])
         }
+        // Asks nobody, so it needs no room.
         Some(known) if !known.delivered && is_an_end_for_the_agent(known) => {
             Ok(vec![Event::Reissued { generation: known.generation, request: ask.request }])
         }
-        _ => Ok(ask_anew(session, ask, context)),
+        _ => {
+            room(session)?;
+            Ok(ask_anew(session, ask, context))
+        }
     }
+}
+
+fn room(session: &Session) -> Result<(), Rejection> {
+    let pending = session.asked_now().count();
+    if pending < MAX_PENDING { Ok(()) } else { Err(Rejection::TooManyPending(pending)) }
 }
 
 fn ask_anew(session: &Session, ask: Ask, context: &Context) -> Vec<Event> {
@@ -81,9 +89,11 @@ fn is_the_same(session: &Session, known: &Question, ask: &Ask) -> bool {
     same_words && (known.is_open() || known.prompt.as_ref() == prompt)
 }
 
-/// Whether a question's end is one that the agent must be told, instead of asking people again.
+/// Whether a question's end is one that the agent must be told, instead of asking people again. Consent is
+/// given once: a call that asks for it again is put to people again (V6).
 fn is_an_end_for_the_agent(question: &Question) -> bool {
     match &question.state {
+        _ if !question.body.is_question() => false,
         State::Open => false,
         State::Settled(_) => true,
         State::Closed { cause, .. } => cause.is_a_result(),
@@ -102,7 +112,7 @@ fn issue(
         request,
         life: session.life,
         since: context.now,
-        capture: Capture::issue(context.strategy, authors, &session.clients, context.quorum),
+        capture: Capture::issue(context.strategy, authors, &session.present, context.quorum),
         ballots: Vec::new(),
     }
 }

@@ -32,7 +32,7 @@ pub fn decide(session: &Session, command: Command, context: &Context) -> Result<
         Command::Attach { presented, minted } => Ok(lifecycle::attach(session, presented, minted)),
         Command::Title { title } => Ok(vec![Event::Titled { title }]),
         Command::Delete => Ok(lifecycle::delete(session)),
-        Command::Reconcile { tail } => Ok(lifecycle::reconcile(session, &tail)),
+        Command::Reconcile { tail } => Ok(lifecycle::reconcile(session, &tail, context)),
         Command::Prompt { prompt, hold } => turns::prompt(session, prompt, hold, context),
         Command::StartNext => Ok(turns::start_next(session)),
         Command::RemovePrompt { id } => turns::remove(session, id),
@@ -44,7 +44,7 @@ pub fn decide(session: &Session, command: Command, context: &Context) -> Result<
             asking::ask(session, life, ask, context)
         }
         Command::NoteRefusal { generation, by, reason } => {
-            Ok(vec![Event::Refused { generation, by, reason }])
+            answering::note_refusal(session, generation, by, reason)
         }
         Command::Cancel { unreachable } => Ok(asking::cancel(session, unreachable, context)),
         Command::EndAsking { generation, cause } => Ok(asking::end(session, generation, cause, context)),

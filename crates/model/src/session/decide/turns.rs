@@ -5,7 +5,7 @@ use crate::ids::{ClientId, PromptId};
 use crate::session::command::Context;
 use crate::session::event::{Event, UnaskedCause};
 use crate::session::rejection::Rejection;
-use crate::session::state::{Origin, Prompt, Session, TurnEnd};
+use crate::session::state::{CloseCause, Origin, Prompt, Session, TurnEnd};
 
 /// Longest title made of a prompt, in characters.
 const TITLE_CHARS: usize = 80;
@@ -50,8 +50,15 @@ pub(super) fn start_next(session: &Session) -> Vec<Event> {
 }
 
 /// Starts a turn that nothing stands in the way of. What a crash left behind ends now: something else goes to
-/// the model, so nobody will go on with it (R2).
+/// the model, so nobody will go on with it; and what nobody answered is repaired (R2). It is closed here, before
+/// the repair is written, so that no answer can be accepted for a call that is being repaired (I4).
 fn start(session: &Session, origin: Origin, events: &mut Vec<Event>) {
+    // One that is asked now is asked beside the turns, by an agent that waits for it.
+    let asked: Vec<_> = session.asked_now().map(|(question, _)| question.generation).collect();
+    let left = session.open().filter(|question| !asked.contains(&question.generation));
+    for question in left.filter(|question| question.body.is_question()) {
+        events.push(Event::Closed { generation: question.generation, cause: CloseCause::OrphanRepair });
+    }
     if let Some(turn) = session.interrupted() {
         let prompt = turn.origin.prompt().clone();
         events.push(Event::TurnEnded { prompt, outcome: TurnEnd::Interrupted });
