@@ -1,7 +1,7 @@
 //! The built-in agent, `holdpoint acp`: a model, its tools, and the sessions that they make, spoken to by ACP
 //! v1 over stdio.
 //!
-//! * [`rpc`](self) frames and bounds what travels; standard output carries nothing else.
+//! * `rpc` frames and bounds what travels; standard output carries nothing else.
 //! * The server reads requests and hands each to its session; it never waits for a peer (trap 10).
 //! * A session is one task with one mailbox; it owns the transcript and at most one running turn.
 //! * A turn calls the model, stores what it said, runs and asks what it called, and calls it again.

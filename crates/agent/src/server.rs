@@ -256,7 +256,11 @@ fn list_page(params: &Value, directory: &camino::Utf8Path) -> Result<Value, Erro
         }
     };
     let mut heads = head::list(directory).map_err(|error| internal(error.to_string()))?;
-    heads.retain(|head| cwd.is_none() || head.cwd.as_deref() == cwd.as_ref().map(|cwd| cwd.as_str()));
+    if let Some(cwd) = cwd {
+        // Records name the workspace with its links resolved.
+        let real = cwd.canonicalize_utf8().unwrap_or_else(|_| cwd.clone());
+        heads.retain(|head| head.cwd.as_deref().is_some_and(|of| of == real || of == cwd));
+    }
     let start = match from {
         None => 0,
         Some(id) => heads

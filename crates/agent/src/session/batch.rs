@@ -2,6 +2,7 @@
 //! comes (Q4, Q8, R18, R21).
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -29,6 +30,10 @@ const NOT_ALLOWED: &str =
     "The person declined this call, so it was not run. Do not try the same by another way.";
 /// What the model reads when nobody decided about a call.
 const UNDECIDED: &str = "Not run: the request for permission ended without a decision.";
+
+/// How long a restored question is with people before the history is read: the question is to reach them first,
+/// and nobody answers faster.
+const THINK: Duration = Duration::from_millis(300);
 
 /// One call of a batch.
 #[derive(Debug)]
@@ -120,8 +125,8 @@ pub(crate) fn first_frame(call: &Call, meta: Value) -> Value {
     })
 }
 
-/// A question that is being asked.
-struct Asked1 {
+/// A question whose asking has ended.
+struct Ended {
     at: usize,
     questions: Vec<Question>,
     end: AskEnd,
@@ -136,7 +141,7 @@ struct Ran {
 impl Turn {
     /// Asks and runs what has no result yet, and stores each result as it comes.
     pub(crate) async fn run_batch(&mut self, batch: &mut Batch) -> Result<BatchEnd, StoreError> {
-        let mut asking: FuturesUnordered<BoxFuture<'static, Asked1>> = FuturesUnordered::new();
+        let mut asking: FuturesUnordered<BoxFuture<'static, Ended>> = FuturesUnordered::new();
         let mut waiting: VecDeque<usize> = VecDeque::new();
         for at in 0..batch.calls.len() {
             let call = &batch.calls[at];
@@ -155,7 +160,7 @@ impl Turn {
             match parsed {
                 Ok(questions) => {
                     let ask = self.ask(batch, at, questions.clone());
-                    asking.push(async move { Asked1 { at, questions, end: ask.end().await } }.boxed());
+                    asking.push(async move { Ended { at, questions, end: ask.end().await } }.boxed());
                 }
                 // Q2: the model is told, and nobody waits.
                 Err(problem) => self.settle(batch, at, Outcome::error(Cause::Invalid, problem)).await?,
@@ -163,6 +168,8 @@ impl Turn {
         }
 
         let mut running: Option<BoxFuture<'static, Ran>> = None;
+        // The model needs the history, the questions don't (E8): it is read while people think.
+        let mut think = batch.restored.then(|| Box::pin(tokio::time::sleep(THINK)));
         loop {
             if running.is_none()
                 && let Some(at) = waiting.pop_front()
@@ -186,6 +193,10 @@ impl Turn {
                     if let Some(outcome) = outcome {
                         self.settle(batch, asked.at, outcome).await?;
                     }
+                }
+                () = poll_opt(&mut think), if think.is_some() && !asking.is_empty() => {
+                    think = None;
+                    self.store.start_reading();
                 }
                 ran = poll_opt(&mut running), if running.is_some() => {
                     running = None;
@@ -288,11 +299,13 @@ impl Turn {
             });
             peer.update(&call.session, update).await;
             let result = tools.run(planned, stop.token()).await;
+            // What is shown is mostly the text itself; then the record holds it once.
+            let is_text = result.content.len() == 1 && result.content[0] == text_content(&result.text);
             done(Outcome {
+                content: (!is_text).then_some(result.content),
                 text: result.text,
                 cause: Cause::Ran,
                 is_error: result.is_error,
-                content: Some(result.content),
                 answers: None,
             })
         }
@@ -341,7 +354,11 @@ pub(crate) fn stored_outcome(open: &OpenQuestion, response: &Value) -> Result<Op
     Ok(Outcome::of_question(&asked, &open.questions))
 }
 
-async fn poll_opt<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
+fn text_content(text: &str) -> Value {
+    json!({ "type": "content", "content": { "type": "text", "text": text } })
+}
+
+async fn poll_opt<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,
         None => std::future::pending().await,

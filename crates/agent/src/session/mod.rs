@@ -161,6 +161,9 @@ impl Session {
                         self.shared.peer.update(self.id.as_str(), update).await;
                         answer(reply, Ok(json!({})));
                     }
+                    Some(Command::New { reply, .. }) if self.tools.is_some() => {
+                        answer(reply, Err(exists(&self.id)));
+                    }
                     Some(Command::New { cwd, mode, reply }) => {
                         let result = self.make(cwd, mode).await;
                         let failed = result.is_err();
@@ -195,8 +198,7 @@ impl Session {
         let path = self.store.as_ref().map(|store| store.path().clone());
         let exists = store::blocking(move || path.is_some_and(|path| path.exists())).await?;
         if exists {
-            let text = format!("{}: the session {} exists; load it", keys::SESSION, self.id);
-            return Err(invalid_params(text));
+            return Err(self::exists(&self.id));
         }
         self.place(cwd, mode);
         Ok(json!({ "sessionId": self.id, "modes": self.modes.to_value() }))
@@ -257,6 +259,10 @@ impl Session {
             prompt,
         }
     }
+}
+
+fn exists(id: &SessionId) -> Error {
+    invalid_params(format!("{}: the session {id} exists; load it", keys::SESSION))
 }
 
 fn read_prompt(params: &Value) -> Result<(Prompt, String, Option<PromptId>), Error> {

@@ -1,6 +1,5 @@
 //! The records of a turn, and the updates that show them: live and replayed ones come from the same code.
 
-use holdpoint_model::answers::Answers;
 use holdpoint_model::asked::Asked;
 use holdpoint_model::history::{Content, FunctionResponse, Part, Role};
 use holdpoint_model::ids::{CallId, PromptId, RecordId, SessionId};
@@ -54,15 +53,11 @@ impl Outcome {
             Asked::Unattended => return None,
         };
         let answers = match asked {
-            Asked::Answered(answers) => Some(shown_answers(questions, answers, &text)),
+            Asked::Answered(answers) => Some(question_answers(questions, answers, &text)),
             _ => None,
         };
         Some(Self { text, cause, is_error, content: None, answers })
     }
-}
-
-fn shown_answers(questions: &[Question], answers: &Answers, text: &str) -> Value {
-    question_answers(questions, answers, text)
 }
 
 /// A new id for a record. Ids of version 7 sort by time.

@@ -6,7 +6,7 @@ use agent_client_protocol::Error;
 use holdpoint_model::history::{Content, Part, Role};
 use holdpoint_model::ids::{CallId, RecordId};
 use holdpoint_model::question::{TOOL_NAME, parameters_schema};
-use holdpoint_model::restore::{Interruption, assess, interruption};
+use holdpoint_model::restore::{Interruption, Restore, assess, interruption};
 use holdpoint_transcript::Durability;
 use serde_json::{Value, json};
 
@@ -106,7 +106,10 @@ impl Turn {
             }
             Prompt::Continue => {
                 self.store.open().await?;
-                if interruption(&self.store.tail().await?.tail) == Interruption::None {
+                let tail = self.store.tail().await?.tail;
+                // Never closes a question that can be asked again (R11).
+                let restorable = self.config.restore && matches!(assess(&tail), Ok(Restore::Ask { .. }));
+                if restorable || interruption(&tail) == Interruption::None {
                     return Ok(End::Nothing);
                 }
                 self.repair_tail().await?;
@@ -117,12 +120,10 @@ impl Turn {
                 None => return Ok(End::Nothing),
             },
         };
-        if let Some(mut batch) = restored {
-            // The model needs the history, the questions don't: it is read while people think.
-            self.store.start_reading();
-            if let Some(end) = self.settle_batch(&mut batch).await? {
-                return Ok(end);
-            }
+        if let Some(mut batch) = restored
+            && let Some(end) = self.settle_batch(&mut batch).await?
+        {
+            return Ok(end);
         }
         loop {
             if self.stop.is_set() {

@@ -112,6 +112,8 @@ async fn sessions_are_listed_and_a_mode_can_be_set() {
     let elsewhere = client.call("session/list", json!({"cwd": "/nowhere"})).await.unwrap();
     assert_eq!(elsewhere["sessions"], json!([]));
     let twice = json!({"cwd": place.workspace, "_meta": {"holdpoint.sessionId": "mine"}});
+    let error = client.call("session/new", twice.clone()).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("exists"), "and the live session goes on");
     client.call("session/close", json!({"sessionId": "mine"})).await.unwrap();
     let error = client.call("session/new", twice).await.unwrap_err();
     assert!(error["message"].as_str().unwrap().contains("exists"));

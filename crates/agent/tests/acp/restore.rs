@@ -349,6 +349,25 @@ async fn r11_the_generic_continue_repairs_on_disk_and_calls_the_model() {
 }
 
 #[tokio::test]
+async fn r11_the_generic_continue_never_closes_a_question_that_can_be_asked_again() {
+    let place = Place::new();
+    let session = ask_and_die(&place, vec![question("q1")], 1).await;
+    let mut client = Client::daemon(place.config(), Script::new([])).await;
+    client.load(&place, &session, json!({})).await;
+    let end = client.special(&session, "holdpoint.continue").await.await.unwrap();
+    assert_eq!(stop_reason(&end), "end_turn");
+    assert!(place.results(&session).is_empty());
+    // Without the flag it is like any other call.
+    drop(client);
+    let config = AgentConfig { restore: false, ..place.config() };
+    let script = Script::new([text("ok")]);
+    let mut client = Client::daemon(config, script.clone()).await;
+    client.load(&place, &session, json!({})).await;
+    client.special(&session, "holdpoint.continue").await.await.unwrap().unwrap();
+    assert_eq!(script.last_results()[0].1, texts::REPAIRED_QUESTION);
+}
+
+#[tokio::test]
 async fn r4_load_updates_always_finalises_and_never_asks() {
     let place = Place::new();
     let session = ask_and_die(&place, vec![question("q1")], 1).await;
