@@ -15,7 +15,7 @@ use crate::http::{Connection, Response};
 use crate::sse::Events;
 
 /// Longer than anything here takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A daemon that runs. Dropped, it and its agents are killed.
 pub(crate) struct Daemon {
@@ -169,7 +169,13 @@ impl Daemon {
                 return Ok(asked);
             }
             if since.elapsed() > PATIENCE {
-                bail!("{} questions of {} are asked, not {count}", asked.len(), session.id);
+                let status = http.get(&format!("/session/{}/status", session.id))?;
+                bail!(
+                    "{} questions of {} are asked, not {count}: {}",
+                    asked.len(),
+                    session.id,
+                    String::from_utf8_lossy(&status.body)
+                );
             }
             std::thread::sleep(Duration::from_millis(5));
         }

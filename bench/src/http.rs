@@ -16,11 +16,17 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The JSON body of a response that must have this status.
-    pub(crate) fn expect(&self, status: u16) -> anyhow::Result<Value> {
+    /// The response must have this status. Its body is not read: that takes time when it is long.
+    pub(crate) fn check(&self, status: u16) -> anyhow::Result<()> {
         if self.status != status {
             bail!("status {} instead of {status}: {}", self.status, String::from_utf8_lossy(&self.body));
         }
+        Ok(())
+    }
+
+    /// The JSON body of a response that must have this status.
+    pub(crate) fn expect(&self, status: u16) -> anyhow::Result<Value> {
+        self.check(status)?;
         Ok(serde_json::from_slice(&self.body).unwrap_or(Value::Null))
     }
 }

@@ -22,23 +22,24 @@ use crate::rows;
 use crate::stats::Sample;
 
 const CLIENTS: usize = 64;
-/// Questions of one session at a time: what the daemon allows.
-const OPEN: usize = 64;
+/// Questions of one session at a time. One agent process may have 1024 open over all its sessions.
+const OPEN: usize = 15;
 const AIM_RATE: f64 = 15_000.0;
 const AIM_P99: f64 = 12.0;
 
-/// One round: every client answers every question of its session.
-struct Round {
+/// Rounds by one route. In a round every client answers every question of its session.
+#[derive(Default)]
+struct Rounds {
     rates: Sample,
     latency: Sample,
-    daemon_cpu: Sample,
-    agent_cpu: Sample,
-    own_cpu: Sample,
+    /// Seconds of processor time: of the daemon, the agent, and this program.
+    cpu: [f64; 3],
+    count: f64,
 }
 
 pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rounds = place.times(10).max(2);
+    let rounds = place.times(40).max(2);
     let mut rig = place.rig()?.with_model()?;
     rig.args = ["--max-steps", "1000"].map(str::to_owned).into();
     let daemon = rig.start()?;
@@ -48,13 +49,7 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
     for session in &sessions {
         daemon.prompt(&mut http, session, &batches(OPEN, rounds))?;
     }
-    let mut routes = [(); 2].map(|()| Round {
-        rates: Sample::default(),
-        latency: Sample::default(),
-        daemon_cpu: Sample::default(),
-        agent_cpu: Sample::default(),
-        own_cpu: Sample::default(),
-    });
+    let mut routes = [Rounds::default(), Rounds::default()];
     for number in 0..rounds {
         let mut requests = Vec::new();
         for session in &sessions {
@@ -69,12 +64,9 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
         let spread = format!("rounds: {:.0} to {:.0}", route.rates.min(), route.rates.max());
         report.at_least(format!("{name}, a second"), AIM_RATE, route.rates.median(), "1/s", spread);
         report.at_most(format!("{name}, p99"), AIM_P99, p99, "ms", route.latency.spread());
-        let note = format!(
-            "agent {:.0} µs, this program {:.0} µs",
-            route.agent_cpu.median(),
-            route.own_cpu.median()
-        );
-        report.shows(format!("  {name}: daemon's CPU an answer"), route.daemon_cpu.median(), "µs", note);
+        let [daemon, agent, own] = route.cpu.map(|seconds| seconds * 1e6 / route.count);
+        let note = format!("agent {agent:.0} µs, this program {own:.0} µs");
+        report.shows(format!("  {name}: the daemon's CPU an answer"), daemon, "µs", note);
     }
     ledger_alone(place, &runtime, report)
 }
@@ -91,7 +83,7 @@ fn measure(
     runtime: &tokio::runtime::Runtime,
     daemon: &Daemon,
     requests: Vec<Vec<Vec<u8>>>,
-    into: &mut Round,
+    into: &mut Rounds,
 ) -> anyhow::Result<()> {
     let agent = daemon.agents().first().copied().context("there is no agent")?;
     let count = requests.iter().map(Vec::len).sum::<usize>() as f64;
@@ -101,9 +93,9 @@ fn measure(
     let used = cpu();
     into.rates.add_number(count / seconds);
     into.latency.extend(latency);
-    for (sample, at) in [&mut into.daemon_cpu, &mut into.agent_cpu, &mut into.own_cpu].into_iter().zip(0..) {
-        let at: usize = at;
-        sample.add_number((used[at] - before[at]) * 1e6 / count);
+    into.count += count;
+    for (sum, (before, after)) in into.cpu.iter_mut().zip(before.into_iter().zip(used)) {
+        *sum += after - before;
     }
     Ok(())
 }

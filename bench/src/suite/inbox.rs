@@ -52,7 +52,7 @@ fn get(http: &mut Connection, path: &str, times: usize) -> anyhow::Result<Sample
     let mut sample = Sample::default();
     for _ in 0..times {
         let sent = Instant::now();
-        http.get(path)?.expect(200)?;
+        http.get(path)?.check(200)?;
         sample.add(sent.elapsed());
     }
     Ok(sample)

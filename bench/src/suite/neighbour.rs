@@ -49,7 +49,7 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
                 let mut http = daemon.connect()?;
                 for _ in 0..place.times(10) {
                     let since = Instant::now();
-                    daemon.wake(&mut http, &long, "load")?.expect(200)?;
+                    daemon.wake(&mut http, &long, "load")?.check(200)?;
                     sample.add(since.elapsed());
                     http.get(&format!("/session/{}/transcript?limit=500&direction=backward", long.id))?
                         .expect(200)?;

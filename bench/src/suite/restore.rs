@@ -34,7 +34,7 @@ fn restore(rig: &Rig<'_>, session: &Session, how: &str) -> anyhow::Result<(Times
     let daemon = rig.start()?;
     let listens = daemon.since.elapsed();
     let mut http = daemon.connect()?;
-    daemon.wake(&mut http, session, how)?.expect(200)?;
+    daemon.wake(&mut http, session, how)?.check(200)?;
     let there = daemon.since.elapsed();
     daemon.events(session)?.question()?;
     let asked = daemon.since.elapsed();

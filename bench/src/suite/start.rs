@@ -12,7 +12,7 @@ const AIM: f64 = 50.0;
 /// From exec to a healthy answer; the daemon is killed after it.
 pub(super) fn healthy(rig: &Rig<'_>) -> anyhow::Result<Duration> {
     let daemon = rig.start()?;
-    daemon.connect()?.get("/health")?.expect(200)?;
+    daemon.connect()?.get("/health")?.check(200)?;
     let time = daemon.since.elapsed();
     daemon.kill()?;
     Ok(time)

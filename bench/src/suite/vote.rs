@@ -54,7 +54,7 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
             let sent = Instant::now();
             let response = http.send(&request)?;
             let accepted = Instant::now();
-            response.expect(200)?;
+            response.check(200)?;
             let heard = rig.model()?.next_request()?;
             if step + 1 < CHAIN {
                 asked = Asked::read(&events.question()?)?;
