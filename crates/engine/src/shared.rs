@@ -1,6 +1,6 @@
 //! What all actors share.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     /// Cancelled when the daemon stops.
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
-    actors: Mutex<HashMap<SessionId, Handle>>,
+    actors: Mutex<BTreeMap<SessionId, Handle>>,
     serials: AtomicU64,
 }
 
@@ -45,12 +45,12 @@ impl Shared {
             world,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
-            actors: Mutex::new(HashMap::new()),
+            actors: Mutex::new(BTreeMap::new()),
             serials: AtomicU64::new(1),
         }
     }
 
-    fn actors(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
+    fn actors(&self) -> MutexGuard<'_, BTreeMap<SessionId, Handle>> {
         // The map is never left half changed, so a panic elsewhere has not harmed it.
         self.actors.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,12 +1,16 @@
-//! Development tasks: `cargo run -p holdpoint-xtask -- TASK`.
+//! Development tasks: `cargo xtask TASK`.
+
+mod simulation;
 
 use std::process::ExitCode;
 
 use holdpoint_xtask::{rules, tidy};
 
-const USAGE: &str = "usage: holdpoint-xtask tidy | rules\n  \
-    tidy   check what lints cannot say\n  \
-    rules  list each rule id and the tests that carry it";
+const USAGE: &str = "usage: cargo xtask TASK\n  \
+    tidy                            check what lints cannot say\n  \
+    rules                           list each rule id and the tests that carry it\n  \
+    sim [--seeds N] [--from SEED]   run the simulation; prints each violation with its seed\n  \
+    sim --trace SEED                run one seed, and print what happened";
 
 fn main() -> ExitCode {
     let task = std::env::args().nth(1);
@@ -24,6 +28,7 @@ fn main() -> ExitCode {
             }
             ExitCode::SUCCESS
         }
+        Some("sim") => simulation::run(std::env::args().skip(2)),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)

@@ -203,6 +203,16 @@ impl Actor {
             Ok(()) => self.work().await,
             Err(error) => self.refuse_all(&error).await,
         }
+        // Until its last commit is done nobody else may write for this session: two writers could each find the
+        // other's version where they expect their own.
+        let stop = self.shared.stop.clone();
+        while !self.lazy.is_empty() {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = self.lazy.next() => {}
+            }
+        }
         self.shared.forget(&self.id, self.serial);
         self.mailbox.close();
         self.hand_over().await;
@@ -259,6 +269,9 @@ impl Actor {
         while !self.ended {
             let wake = self.next_wake();
             tokio::select! {
+                // In this order, so that a run can be repeated. People come before agents; what an agent sends is
+                // bounded by its pipe, and each queue yields to the next after a number of messages.
+                biased;
                 () = stop.cancelled() => {
                     // An orderly stop is a crash for open questions (I12): nothing is decided or written.
                     let data = json!({ "sessionId": self.id, "reason": "daemon_shutdown" });

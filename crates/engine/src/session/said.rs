@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::actor::{Actor, Link, back_off};
+use super::take_up::OnBehalf;
 use crate::error::EngineError;
 use crate::frame::Event as Frame;
 use crate::port::{AgentError, Exit, FromAgent, PromptEnd};
@@ -68,11 +69,19 @@ impl Actor {
         }
     }
 
-    /// Starts the next prompt that waits.
+    /// Starts the next prompt that waits. What people decided goes to the agent before it.
     pub(super) async fn start_next(&mut self) {
         if !matches!(self.link, Link::Up { .. }) {
             return;
         }
+        if !self.state.queue.is_empty() && self.owes_the_agent() {
+            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(self.anyone()));
+            return;
+        }
+        self.start_waiting().await;
+    }
+
+    pub(super) async fn start_waiting(&mut self) {
         if let Err(error) = self.execute(Command::StartNext).await {
             tracing::error!(session = %self.id, %error, "the next prompt could not be started");
         }

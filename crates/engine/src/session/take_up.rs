@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdpoint_model::ids::{CallId, ClientId};
+use holdpoint_model::ids::{CallId, ClientId, Generation};
 use holdpoint_model::session::{Command, Question, State, Tail};
 use holdpoint_transcript::replay::Finalise;
 use tokio::sync::mpsc;
@@ -15,7 +15,7 @@ use super::effects::response_to_agent;
 use super::message::LoadAction;
 use crate::error::EngineError;
 use crate::history::{self, Wanted};
-use crate::port::{Agent, AgentError, Exit, NewSession, StoredEnd, TakeUp, TakenUp};
+use crate::port::{Agent, AgentError, AgentTail, Exit, NewSession, StoredEnd, TakeUp, TakenUp};
 
 /// A take-up that is under way.
 pub(super) struct TakingUp {
@@ -29,6 +29,8 @@ pub(super) struct TakingUp {
     on_behalf: OnBehalf,
     /// The agent, if it had the session already.
     before: Option<(Arc<dyn Agent>, serde_json::Value)>,
+    /// The ends of questions that the agent was told of.
+    told: BTreeSet<Generation>,
     /// When it began, for the log.
     since: tokio::time::Instant,
 }
@@ -88,6 +90,7 @@ impl Actor {
             suppress,
             on_behalf,
             before,
+            told: self.ends_to_tell().map(|question| question.generation).collect(),
             since: tokio::time::Instant::now(),
         }));
     }
@@ -127,7 +130,9 @@ impl Actor {
                     // Opened and never spoken in: our agent has no file of it yet.
                     Err(AgentError::NoSession(_)) if agent.info().ours => {
                         let new = NewSession { session: session.clone(), cwd, approval_mode };
-                        agent.new_session(new, sink).await?
+                        let made = agent.new_session(new, sink).await?;
+                        // Its history is known to be empty: a prompt that was on its way was never begun.
+                        TakenUp { tail: Some(AgentTail::default()), ..made }
                     }
                     other => other?,
                 };
@@ -169,7 +174,17 @@ impl Actor {
 
     /// Ends of questions that the agent may not have written (R21).
     fn stored_ends(&self) -> Vec<StoredEnd> {
-        self.state.undelivered().filter_map(|question| stored_end(question)).collect()
+        self.ends_to_tell().map(|question| stored_end(question)).collect()
+    }
+
+    fn ends_to_tell(&self) -> impl Iterator<Item = &Arc<Question>> {
+        self.state.undelivered().filter(|question| is_to_tell(question))
+    }
+
+    /// Whether people decided what the agent may not have in its history. Nothing may be sent to the model before
+    /// it has: its repair would overrule them (R21, I4).
+    pub(super) fn owes_the_agent(&self) -> bool {
+        self.state.running().is_none() && self.ends_to_tell().any(|question| question.call.turn.is_some())
     }
 
     pub(super) async fn taken_up(&mut self, done: TakeUpDone) {
@@ -246,6 +261,13 @@ impl Actor {
             self.begin_take_up(unserved, action, OnBehalf::Somebody(client));
             return;
         }
+        if self.owes_the_agent()
+            && self.ends_to_tell().any(|question| !taking.told.contains(&question.generation))
+        {
+            // Somebody decided while the agent was being told what others had decided.
+            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(self.anyone()));
+            return;
+        }
         self.resume_queue().await;
     }
 
@@ -254,7 +276,7 @@ impl Actor {
         let waits =
             self.shared.config.restore && self.state.open().any(|question| question.body.is_question());
         if !waits || self.queue_is_fresh {
-            self.start_next().await;
+            self.start_waiting().await;
         }
     }
 
@@ -307,17 +329,14 @@ impl Actor {
             Link::Up { .. } => self.state.running().is_none(),
             Link::TakingUp(_) => false,
         };
-        if !can || !self.shared.config.restore {
-            return;
-        }
-        let decided = self.state.undelivered().find_map(|question| match &question.state {
-            State::Settled(settlement) if question.body.is_question() => {
-                Some(settlement.by.client_id.clone())
+        if can && self.shared.config.restore && self.owes_the_agent() {
+            let by = self.ends_to_tell().find_map(|question| match &question.state {
+                State::Settled(settlement) => Some(settlement.by.client_id.clone()),
+                State::Open | State::Closed { .. } => None,
+            });
+            if let Some(client) = by {
+                self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
             }
-            _ => None,
-        });
-        if let Some(client) = decided {
-            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
         }
     }
 
@@ -336,17 +355,21 @@ impl Actor {
     }
 }
 
-fn stored_end(question: &Question) -> Option<StoredEnd> {
-    let ends = match &question.state {
+/// Whether the agent writes this end as the result of the call.
+fn is_to_tell(question: &Question) -> bool {
+    match &question.state {
         State::Open => false,
         State::Settled(_) => question.body.is_question(),
-        State::Closed { cause, .. } => cause.is_a_result(),
-    };
-    ends.then(|| StoredEnd {
+        State::Closed { cause, .. } => cause.is_a_result() && question.body.is_question(),
+    }
+}
+
+fn stored_end(question: &Question) -> StoredEnd {
+    StoredEnd {
         turn: question.call.turn.clone(),
         call: question.call.call.clone(),
         response: response_to_agent(question),
-    })
+    }
 }
 
 fn loads_of(waiters: &[Waiter]) -> bool {

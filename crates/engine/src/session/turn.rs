@@ -20,10 +20,13 @@ impl Actor {
         let id = self.shared.world.prompt_id();
         let accepted = self.accepted(id.clone());
         // While the session is being taken up the restore goes first (R6).
-        let hold = !matches!(self.link, Link::Up { .. });
+        let hold = !matches!(self.link, Link::Up { .. }) || self.owes_the_agent();
         let prompt = Prompt { id, blocks, client, at: self.shared.world.now() };
         self.execute(Command::Prompt { prompt, hold }).await?;
         self.queue_is_fresh = true;
+        if hold {
+            self.start_next().await;
+        }
         Ok(accepted)
     }
 
@@ -93,7 +96,8 @@ impl Actor {
             let _ = reply.send(Err(error));
             return;
         }
-        let waits = self.shared.config.restore && self.state.open().next().is_some();
+        let waits =
+            (self.shared.config.restore && self.state.open().next().is_some()) || self.owes_the_agent();
         let Link::Up { .. } = &self.link else {
             let _ = reply.send(Ok(None));
             return;
