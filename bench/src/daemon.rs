@@ -195,6 +195,22 @@ fn signal(pid: u32, signal: Signal) {
     }
 }
 
+/// A process that is stopped until this is dropped.
+pub(crate) struct Paused(u32);
+
+impl Paused {
+    pub(crate) fn new(pid: u32) -> Self {
+        signal(pid, Signal::STOP);
+        Self(pid)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        signal(self.0, Signal::CONT);
+    }
+}
+
 /// Waits until a process that is not our child has gone.
 pub(crate) fn gone(pid: u32) -> anyhow::Result<()> {
     let since = Instant::now();

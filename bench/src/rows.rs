@@ -6,61 +6,58 @@ use holdpoint_model::ids::{CallId, Generation, Micros, QuestionId, RecordId, Req
 use holdpoint_model::policy::Capture;
 use holdpoint_model::question::{Choice, Question as Asks};
 use holdpoint_model::session::{
-    Answerer, Asking, Body, CallKey, Decision, Event, Info, Question, Settlement, State, VoteOption,
+    Answerer, Asking, Body, CallKey, Decision, Event, Info, Session, Settlement, VoteOption,
 };
 
-/// A session, and how much was written of it.
+/// A session, as the engine holds it.
 pub(crate) struct Book {
-    row: SessionRow,
-    version: u64,
-    generation: u64,
+    state: Session,
 }
 
 impl Book {
     pub(crate) fn new(name: &str) -> anyhow::Result<Self> {
-        let row = SessionRow {
-            session: SessionId::new(name)?,
-            workspace_cwd: "/work".to_owned(),
-            agent: "holdpoint".to_owned(),
-            title: Some("Write the release notes".to_owned()),
-            created_at: Micros(1),
-            updated_at: Micros(1),
-            source_type: None,
-            source_id: None,
-            deleted: false,
-        };
-        Ok(Self { row, version: 0, generation: 0 })
+        Ok(Self { state: Session::empty(SessionId::new(name)?) })
     }
 
-    fn append(&mut self, at: i64, event: Event, questions: Vec<Question>) -> Append {
-        let expected = self.version;
-        self.version += 1;
-        self.row.updated_at = Micros(at);
-        Append {
-            session: self.row.session.clone(),
+    fn append(&mut self, at: i64, event: Event) -> anyhow::Result<Append> {
+        let expected = self.state.version;
+        self.state.evolve(&event, Micros(at))?;
+        let question = event.generation().and_then(|generation| self.state.questions.get(&generation));
+        let info = self.state.info.as_ref();
+        Ok(Append {
+            session: self.state.id.clone(),
             expected,
             at: Micros(at),
+            row: SessionRow {
+                session: self.state.id.clone(),
+                workspace_cwd: info.map(|info| info.workspace_cwd.clone()).unwrap_or_default(),
+                agent: info.map(|info| info.agent.clone()).unwrap_or_default(),
+                title: Some("Write the release notes".to_owned()),
+                created_at: self.state.created_at,
+                updated_at: self.state.updated_at,
+                source_type: None,
+                source_id: None,
+                deleted: false,
+            },
+            questions: question.map(|question| question.as_ref().clone()).into_iter().collect(),
             events: vec![event],
-            row: self.row.clone(),
-            questions,
             urgency: Urgency::Now,
-        }
+        })
     }
 
     /// Its first event.
-    pub(crate) fn open(&mut self, at: i64) -> Append {
+    pub(crate) fn open(&mut self, at: i64) -> anyhow::Result<Append> {
         let info = Info {
-            workspace_cwd: self.row.workspace_cwd.clone(),
-            agent: self.row.agent.clone(),
+            workspace_cwd: "/work".to_owned(),
+            agent: "holdpoint".to_owned(),
             source_type: None,
             source_id: None,
         };
-        self.append(at, Event::Opened { info }, Vec::new())
+        self.append(at, Event::Opened { info })
     }
 
     /// Asks a question as a model does.
-    pub(crate) fn ask(&mut self, name: &str, at: i64) -> anyhow::Result<(Append, Question)> {
-        self.generation += 1;
+    pub(crate) fn ask(&mut self, name: &str, at: i64) -> anyhow::Result<Append> {
         let asks = Asks {
             question: "Which colour should the first version of the page have?".to_owned(),
             header: "Colour".to_owned(),
@@ -74,50 +71,34 @@ impl Book {
             name: name.to_owned(),
             kind: kind.to_owned(),
         };
-        let asking = Asking {
-            request: RequestId::new(format!("r-{name}"))?,
-            life: 1,
-            since: Micros(at),
-            capture: Capture::FirstResponder,
-            ballots: Vec::new(),
-        };
-        let question = Question {
-            id: QuestionId::new(format!("q_{name}"))?,
-            generation: Generation(self.generation),
+        let event = Event::Asked {
+            question: QuestionId::new(format!("q_{name}"))?,
+            generation: Generation(self.state.generation.0 + 1),
             call: CallKey {
                 turn: Some(RecordId::new(format!("turn-{name}"))?),
                 call: CallId::new(format!("call-{name}"))?,
             },
             prompt: None,
             author: None,
-            title: "Which colour should the first version of the page have?".to_owned(),
+            title: asks.question.clone(),
             body: Body::UserQuestion { questions: vec![asks] },
             options: vec![
                 option("proceed_once", "Submit", "allow_once"),
                 option("cancel", "Cancel", "reject_once"),
             ],
-            asked_at: Micros(at),
-            requests: vec![asking.request.clone()],
-            asking: Some(asking.clone()),
-            state: State::Open,
-            delivered: false,
+            asking: Asking {
+                request: RequestId::new(format!("r-{name}"))?,
+                life: self.state.life,
+                since: Micros(at),
+                capture: Capture::FirstResponder,
+                ballots: Vec::new(),
+            },
         };
-        let event = Event::Asked {
-            question: question.id.clone(),
-            generation: question.generation,
-            call: question.call.clone(),
-            prompt: None,
-            author: None,
-            title: question.title.clone(),
-            body: question.body.clone(),
-            options: question.options.clone(),
-            asking,
-        };
-        Ok((self.append(at, event, vec![question.clone()]), question))
+        self.append(at, event)
     }
 
-    /// Answers it.
-    pub(crate) fn settle(&mut self, at: i64, mut question: Question) -> Append {
+    /// Answers a question, by its number from 1.
+    pub(crate) fn settle(&mut self, at: i64, generation: u64) -> anyhow::Result<Append> {
         let answers = Answers::from_pairs([(0, "Blue".to_owned())]).expect("there is an answer");
         let settlement = Settlement {
             decision: Decision::Answered { answers },
@@ -125,9 +106,6 @@ impl Book {
             at: Micros(at),
             response: None,
         };
-        question.state = State::Settled(settlement.clone());
-        question.asking = None;
-        let event = Event::Settled { generation: question.generation, settlement };
-        self.append(at, event, vec![question])
+        self.append(at, Event::Settled { generation: Generation(generation), settlement })
     }
 }

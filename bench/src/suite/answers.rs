@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 
 use crate::answering;
-use crate::daemon::{Asked, Daemon, Session};
+use crate::daemon::{Asked, Daemon, Paused, Session};
 use crate::http::Head;
 use crate::memory::cpu_seconds;
 use crate::model::batches;
@@ -24,6 +24,8 @@ use crate::stats::Sample;
 const CLIENTS: usize = 64;
 /// Questions of one session at a time. One agent process may have 1024 open over all its sessions.
 const OPEN: usize = 15;
+/// Rounds of one session: as many of each way.
+const ROUNDS: usize = 6;
 const AIM_RATE: f64 = 15_000.0;
 const AIM_P99: f64 = 12.0;
 
@@ -39,58 +41,96 @@ struct Rounds {
 
 pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rounds = place.times(40).max(2);
     let mut rig = place.rig()?.with_model()?;
     rig.args = ["--max-steps", "1000"].map(str::to_owned).into();
     let daemon = rig.start()?;
     let mut http = daemon.connect()?;
     rig.model()?.stop_noting();
-    let sessions = (0..CLIENTS).map(|_| daemon.create(&mut http)).collect::<anyhow::Result<Vec<_>>>()?;
-    for session in &sessions {
-        daemon.prompt(&mut http, session, &batches(OPEN, rounds))?;
-    }
-    let mut routes = [Rounds::default(), Rounds::default()];
-    for number in 0..rounds {
-        let mut requests = Vec::new();
+    let mut ways = Way::ALL.map(|way| (way, Rounds::default()));
+    // New sessions again and again, since long histories would make the model's requests long.
+    for _ in 0..place.times(8) {
+        let sessions = (0..CLIENTS).map(|_| daemon.create(&mut http)).collect::<anyhow::Result<Vec<_>>>()?;
         for session in &sessions {
-            let asked = daemon.wait_asked(&mut http, session, OPEN)?;
-            requests.push(asked.iter().map(|asked| bytes(&daemon, session, asked, number)).collect());
+            daemon.prompt(&mut http, session, &batches(OPEN, ROUNDS))?;
         }
-        measure(&runtime, &daemon, requests, &mut routes[number % 2])?;
+        for number in 0..ROUNDS {
+            let (way, rounds) = &mut ways[number % Way::ALL.len()];
+            let mut requests = Vec::new();
+            for session in &sessions {
+                let asked = daemon.wait_asked(&mut http, session, OPEN)?;
+                requests.push(asked.iter().map(|asked| way.request(&daemon, session, asked)).collect());
+            }
+            measure(&runtime, &daemon, *way, requests, rounds)?;
+        }
+        for session in &sessions {
+            http.delete(&format!("/session/{}", session.id))?.check(204)?;
+        }
     }
     daemon.kill()?;
-    for (route, name) in routes.iter().zip(["POST /questions/:id/answer", "votes"]) {
-        let p99 = route.latency.quantile(0.99);
-        let spread = format!("rounds: {:.0} to {:.0}", route.rates.min(), route.rates.max());
-        report.at_least(format!("{name}, a second"), AIM_RATE, route.rates.median(), "1/s", spread);
-        report.at_most(format!("{name}, p99"), AIM_P99, p99, "ms", route.latency.spread());
-        let [daemon, agent, own] = route.cpu.map(|seconds| seconds * 1e6 / route.count);
+    for (way, rounds) in ways {
+        let name = way.name();
+        let rates = format!("rounds: {:.0} to {:.0}", rounds.rates.min(), rounds.rates.max());
+        let p99 = rounds.latency.quantile(0.99);
+        if way == Way::Paused {
+            report.shows(format!("{name}, a second"), rounds.rates.median(), "1/s", rates);
+            report.shows(format!("{name}, p99"), p99, "ms", rounds.latency.spread());
+        } else {
+            report.at_least(format!("{name}, a second"), AIM_RATE, rounds.rates.median(), "1/s", rates);
+            report.at_most(format!("{name}, p99"), AIM_P99, p99, "ms", rounds.latency.spread());
+        }
+        let [daemon, agent, own] = rounds.cpu.map(|seconds| seconds * 1e6 / rounds.count);
         let note = format!("agent {agent:.0} µs, this program {own:.0} µs");
-        report.shows(format!("  {name}: the daemon's CPU an answer"), daemon, "µs", note);
+        report.shows("  the daemon's processor time for each", daemon, "µs", note);
     }
     ledger_alone(place, &runtime, report)
 }
 
-fn bytes(daemon: &Daemon, session: &Session, asked: &Asked, round: usize) -> Vec<u8> {
-    if round % 2 == 0 {
-        answering::answer(daemon.address, asked)
-    } else {
-        answering::vote(daemon.address, session, asked)
+/// How a round is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the question's durable identity.
+    Answer,
+    /// On the peer's route.
+    Vote,
+    /// Votes, while the agent is stopped (SIGSTOP): what the daemon does alone. The agent's part (storing each
+    /// result, calling the model) follows after the round.
+    Paused,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::Answer, Self::Vote, Self::Paused];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "POST /questions/:id/answer",
+            Self::Vote => "votes",
+            Self::Paused => "votes, with the agent stopped",
+        }
+    }
+
+    fn request(self, daemon: &Daemon, session: &Session, asked: &Asked) -> Vec<u8> {
+        match self {
+            Self::Answer => answering::answer(daemon.address, asked),
+            Self::Vote | Self::Paused => answering::vote(daemon.address, session, asked),
+        }
     }
 }
 
 fn measure(
     runtime: &tokio::runtime::Runtime,
     daemon: &Daemon,
+    way: Way,
     requests: Vec<Vec<Vec<u8>>>,
     into: &mut Rounds,
 ) -> anyhow::Result<()> {
     let agent = daemon.agents().first().copied().context("there is no agent")?;
     let count = requests.iter().map(Vec::len).sum::<usize>() as f64;
     let cpu = || [cpu_seconds(daemon.pid()), cpu_seconds(agent), cpu_seconds(std::process::id())];
+    let paused = (way == Way::Paused).then(|| Paused::new(agent));
     let before = cpu();
     let (seconds, latency) = runtime.block_on(round(daemon.address, requests))?;
     let used = cpu();
+    drop(paused);
     into.rates.add_number(count / seconds);
     into.latency.extend(latency);
     into.count += count;
@@ -156,29 +196,23 @@ fn ledger_alone(place: &Place, runtime: &tokio::runtime::Runtime, report: &mut R
     let dir =
         Utf8PathBuf::from_path_buf(rig.data.clone()).map_err(|_| anyhow::anyhow!("the path is no UTF-8"))?;
     let ledger = Arc::new(SqliteLedger::open(&dir)?);
-    let each = place.times(500);
+    let each = place.times(100) as u64;
     let (rate, latency) = runtime.block_on(async {
         let barrier = Arc::new(Barrier::new(CLIENTS));
         let mut tasks = Vec::new();
         for number in 0..CLIENTS {
             let (ledger, barrier) = (Arc::clone(&ledger), Arc::clone(&barrier));
             let mut book = rows::Book::new(&format!("s{number}"))?;
-            ledger.append(book.open(1)).await?;
-            let mut open = Vec::new();
+            ledger.append(book.open(1)?).await?;
             for question in 0..each {
-                let (append, row) = book.ask(&format!("{number}x{question}"), 2)?;
-                ledger.append(append).await?;
-                open.push(row);
-                if open.len() == OPEN {
-                    break;
-                }
+                ledger.append(book.ask(&format!("{number}x{question}"), 2)?).await?;
             }
             tasks.push(tokio::spawn(async move {
                 let mut sample = Sample::default();
                 barrier.wait().await;
                 let since = Instant::now();
-                for row in open {
-                    let append = book.settle(3, row);
+                for generation in 1..=each {
+                    let append = book.settle(3, generation)?;
                     let sent = Instant::now();
                     ledger.append(append).await?;
                     sample.add(sent.elapsed());

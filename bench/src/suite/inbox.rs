@@ -28,11 +28,11 @@ fn fill(rig: &Rig<'_>, sessions: usize) -> anyhow::Result<()> {
         let mut waiting = Vec::new();
         for number in 0..sessions {
             let mut book = Book::new(&format!("session-{number}"))?;
-            waiting.push(ledger.append(book.open(1)));
+            waiting.push(ledger.append(book.open(1)?));
             for question in 0..EACH {
                 // Scattered over time, so that the inbox's order is not that of writing.
                 let at = 1_700_000_000_000_000 + (number * 7919 % sessions * EACH + question) as i64 * 1000;
-                waiting.push(ledger.append(book.ask(&format!("{number}x{question}"), at)?.0));
+                waiting.push(ledger.append(book.ask(&format!("{number}x{question}"), at)?));
             }
             if waiting.len() > 4000 {
                 for reply in waiting.drain(..) {
