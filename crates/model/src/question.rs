@@ -148,10 +148,10 @@ pub fn parameters_schema() -> Value {
     })
 }
 
-/// What a list, a notification or a terminal's first line calls this call.
+/// What a list, a notification or a terminal's first line calls this call: one line.
 pub fn title(questions: &[Question]) -> String {
     match questions {
-        [only] => only.question.clone(),
+        [only] => only.question.split_whitespace().collect::<Vec<_>>().join(" "),
         many => format!(
             "{} questions: {}",
             many.len(),

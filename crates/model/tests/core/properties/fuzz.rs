@@ -24,7 +24,7 @@ fn event((kind, a, b): (u8, u8, u8)) -> Event {
         capture: Capture::Consensus { clients: BTreeSet::from([id("ann")]), quorum: 2 },
         ballots: Vec::new(),
     };
-    match kind % 20 {
+    match kind % 21 {
         0 => Event::Opened {
             info: Info { workspace_cwd: "/".into(), agent: "a".into(), source_type: None, source_id: None },
         },
@@ -72,6 +72,7 @@ fn event((kind, a, b): (u8, u8, u8)) -> Event {
         },
         17 => Event::Closed { generation, cause: CloseCause::OrphanRepair },
         18 => Event::Delivered { generation },
+        19 => Event::Shown { generation, surface: format!("s{}", b % 2) },
         _ if b % 8 == 0 => Event::Deleted,
         _ => Event::Titled { title: "u".into() },
     }

@@ -6,8 +6,8 @@ use holdpoint_model::session::{Body, Choice, Command, Rejection, Tail, TurnEnd, 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::common::{self, Driven, by, id, key};
-use crate::oracle::{Asked, Book, Policy, Read, Who};
+use super::oracle::{Asked, Book, Policy, Read, Who};
+use crate::common::{self, Driven, by, id};
 
 const CLIENTS: [&str; 4] = ["ann", "bob", "cyd", "dan"];
 const TURNS: [Option<&str>; 4] = [None, Some("t1"), Some("t2"), Some("t3")];
@@ -196,7 +196,7 @@ fn play_open(
     match op {
         Op::Restart { flag, policy } => {
             driven.context.restore = *flag;
-            driven.context.strategy = crate::strategy_of(*policy);
+            driven.context.strategy = super::strategy_of(*policy);
             book.restart(*flag, *policy);
             (Command::Recover, Ok(()))
         }
@@ -325,7 +325,6 @@ fn ask(
         consent,
     };
     let said = book.ask(*life, asked);
-    debug_assert_eq!(key(turn, call).call.as_str(), call);
     (command, said)
 }
 

@@ -1,7 +1,5 @@
 //! Random lives of a session, each step compared with a book that keeps the rules in another way.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod fuzz;
 mod oracle;
 mod script;
@@ -10,7 +8,7 @@ use holdpoint_model::policy::{Capture, Strategy};
 use holdpoint_model::session::{Decision, Event, Origin, Question, Session, State, TurnEnd, decide};
 use proptest::prelude::*;
 
-use common::Driven;
+use crate::common::{self, Driven};
 use oracle::{Book, Fate, Live, Policy, Row, Snapshot, Work};
 use script::{Op, ops};
 

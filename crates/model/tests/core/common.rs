@@ -1,5 +1,4 @@
 //! What the tests of the core share: short makers for long types.
-#![expect(dead_code, reason = "each test file uses its own part of this")]
 
 use holdpoint_model::ids::{CallId, ClientId, Generation, Micros, PromptId, QuestionId, RecordId, RequestId};
 use holdpoint_model::policy::{Strategy, Voter};

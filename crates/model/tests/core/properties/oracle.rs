@@ -358,7 +358,8 @@ impl Book {
         let at = self.rows.iter().position(holds).ok_or("UnknownQuestion")?;
         self.ended_as(at)?;
         let newest = self.rows[at].live.as_ref().is_some_and(|live| live.request == request);
-        if !(newest && self.asked_now(&self.rows[at])) && !self.flag {
+        let live = newest && self.asked_now(&self.rows[at]);
+        if !live && !self.flag {
             return Err("StaleRequest");
         }
         match says {
@@ -528,8 +529,11 @@ impl Book {
             // D5: the agent never had it.
             self.queue.insert(0, (work.prompt, work.client));
             self.turn = None;
-        } else if !(restoring || (waits && self.flag)) {
-            self.give_up_interrupted();
+        } else {
+            let goes_on = restoring || (waits && self.flag);
+            if !goes_on {
+                self.give_up_interrupted();
+            }
         }
     }
 
