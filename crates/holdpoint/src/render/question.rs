@@ -221,7 +221,7 @@ pub(crate) fn receipt(receipt: &Receipt, view: &QuestionView, paint: Paint) -> S
     };
     let delivery = match receipt.delivery.as_deref() {
         Some("delivered") => "; the agent has it",
-        Some("queued") => "; it is on disk, and the agent gets it",
+        Some("queued" | "delivering") => "; it is on disk, and the agent gets it",
         Some("waking") => "; it is on disk, and the session wakes for it",
         _ => "",
     };
