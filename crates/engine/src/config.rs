@@ -22,10 +22,15 @@ pub struct EngineConfig {
     pub quorum: Option<usize>,
     /// How long a question is asked; `None` is for ever.
     pub ask_timeout: Option<Duration>,
+    /// After how long an open question that no surface has shown is warned of (D4).
+    pub unseen_after: Duration,
     /// Frames that a session keeps for readers who come back.
     pub ring_size: usize,
     /// Prompts that a session may hold, the running one counted.
     pub max_prompts: Option<usize>,
+    /// Sessions that may be live at a time; `None` is no limit. An answer to a stored session's question wakes
+    /// it all the same: what a person decided is not refused for want of room.
+    pub max_sessions: Option<usize>,
     /// How long taking up a stored session may last.
     pub take_up_timeout: Duration,
     /// After how long without anything a session that nobody reads is put away.
@@ -43,8 +48,10 @@ impl EngineConfig {
             strategy: Strategy::FirstResponder,
             quorum: None,
             ask_timeout: None,
+            unseen_after: Duration::from_secs(30),
             ring_size: 8000,
             max_prompts: Some(5),
+            max_sessions: None,
             take_up_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(30 * 60),
         }

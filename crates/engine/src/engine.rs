@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdpoint_ledger::{Ledger, QuestionFilter, QuestionRow, SessionFilter, SessionRow, StateFilter};
-use holdpoint_model::ids::{ClientId, Micros, PromptId, QuestionId, RequestId, SessionId};
+use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, QuestionId, RequestId, SessionId};
 use holdpoint_model::session::{Asking, CloseCause, Info, Rejection, State, late_answer};
 use holdpoint_transcript::ReadError as TranscriptError;
 use holdpoint_transcript::replay::{Direction, Finalise, PageRequest};
@@ -17,11 +17,11 @@ use crate::error::EngineError;
 use crate::history::Transcripts;
 use crate::port::{Agents, NewSession};
 use crate::session::{
-    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadRequest, Made, Msg, Queued, Receipt, Start,
+    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Queued, Receipt, Start,
     VoteOutcome, VoteRequest,
 };
 use crate::shared::Shared;
-use crate::wire::{question as question_wire, session as session_wire};
+use crate::wire::{audit as audit_wire, question as question_wire, session as session_wire};
 use crate::world::World;
 
 /// The engine. Cheap to clone; all clones are one.
@@ -47,6 +47,17 @@ pub struct CreateRequest {
     pub source: (Option<String>, Option<String>),
     /// The client id that the request named.
     pub client: Option<ClientId>,
+}
+
+/// A copy of a session.
+#[derive(Clone, Debug)]
+pub struct Branched {
+    /// The copy, loaded.
+    pub attached: Attached,
+    /// Its title.
+    pub name: String,
+    /// The original, and its title.
+    pub from: (SessionId, Option<String>),
 }
 
 /// A list of sessions.
@@ -142,6 +153,7 @@ impl Engine {
             return Err(EngineError::SessionExists(id.clone()));
         }
         let id = wanted.unwrap_or_else(|| self.shared.world.session_id());
+        let _place = self.shared.place(&id)?;
         let agent = self.shared.agents.connect(&self.shared.config.agent, &cwd).await?;
         let (sink, from_agent) = mpsc::channel(FROM_AGENT);
         let new = NewSession { session: id.clone(), cwd: cwd.clone(), approval_mode: request.approval_mode };
@@ -171,6 +183,7 @@ impl Engine {
     /// # Errors
     /// See [`EngineError`].
     pub async fn load(&self, id: &SessionId, request: LoadRequest) -> Result<Attached, EngineError> {
+        let _place = self.shared.place(id)?;
         self.wake(id, |reply| Msg::Load(request, reply)).await
     }
 
@@ -520,6 +533,72 @@ impl Engine {
         }
     }
 
+    /// Copies a session that is loaded or stored, and loads the copy. The copy has no open question; the
+    /// original keeps its own (E7, CR20).
+    ///
+    /// # Errors
+    /// There is no such session, a turn runs in it, or it cannot be copied.
+    pub async fn branch(
+        &self,
+        id: &SessionId,
+        name: Option<String>,
+        client: Option<ClientId>,
+    ) -> Result<Branched, EngineError> {
+        let title = self.shared.ledger.session(id).await?.and_then(|row| row.title);
+        self.wake(id, Msg::Branch).await?;
+        let copy = self.shared.world.session_id();
+        let _place = self.shared.place(&copy)?;
+        self.shared.transcripts.branch(id, &copy).await.map_err(EngineError::Transcript)?;
+        let name = name.unwrap_or_else(|| match &title {
+            Some(title) => format!("{title} (copy)"),
+            None => "Copy".to_owned(),
+        });
+        // A session of our agent is what its transcript is: the copy is taken in from there.
+        let request = LoadRequest { action: LoadAction::Load, client, page_size: None, approval_mode: None };
+        let attached = self.load(&copy, request).await?;
+        self.rename(&copy, name.clone(), None).await?;
+        Ok(Branched { attached, name, from: (id.clone(), title) })
+    }
+
+    /// What happened to a session's questions, oldest first (V5).
+    ///
+    /// # Errors
+    /// There is no such session, or the ledger cannot be read.
+    pub async fn audit(&self, id: &SessionId) -> Result<Vec<Value>, EngineError> {
+        let events = self.shared.ledger.events(id).await?;
+        if events.is_empty() {
+            return Err(EngineError::NoSession(id.clone()));
+        }
+        Ok(audit_wire::entries(&events))
+    }
+
+    /// What happened to one question, oldest first (V5); `None` where there is none.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub async fn question_audit(&self, id: &QuestionId) -> Result<Option<Vec<Value>>, EngineError> {
+        let Some(row) = self.shared.ledger.question(id).await? else { return Ok(None) };
+        let entries = self.audit(&row.session.session).await?;
+        Ok(Some(entries.into_iter().filter(|entry| entry["questionId"] == json!(id)).collect()))
+    }
+
+    /// A surface has rendered a question (D4).
+    ///
+    /// # Errors
+    /// See [`EngineError`].
+    pub async fn shown(
+        &self,
+        id: &QuestionId,
+        generation: Generation,
+        surface: String,
+    ) -> Result<(), EngineError> {
+        let Some(row) = self.shared.ledger.question(id).await? else {
+            return Err(Rejection::UnknownQuestion.into());
+        };
+        let question = id.clone();
+        self.wake(&row.session.session, |reply| Msg::Shown { question, generation, surface, reply }).await
+    }
+
     /// How much is going on.
     ///
     /// # Errors
@@ -543,6 +622,11 @@ impl Engine {
             }
         }
         Ok(activity)
+    }
+
+    /// How many sessions are live, or on their way in or out.
+    pub fn live_sessions(&self) -> usize {
+        self.shared.live()
     }
 
     /// Stops: streams end, agents are stopped, and nothing is written for open questions (I12). What was

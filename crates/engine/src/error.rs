@@ -58,6 +58,12 @@ pub enum EngineError {
         /// What was named.
         requested: String,
     },
+    /// There is no room for another live session.
+    #[error("{limit} sessions are live, which is the limit; close one, or try again later")]
+    TooManySessions {
+        /// The limit.
+        limit: usize,
+    },
     /// The core refused.
     #[error(transparent)]
     Rejected(#[from] Rejection),

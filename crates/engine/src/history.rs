@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use holdpoint_model::ids::{CallId, SessionId};
 use holdpoint_model::restore;
 use holdpoint_transcript::replay::{self, Finalise, Page, PageRequest, Window};
-use holdpoint_transcript::{ReadError, head, tail};
+use holdpoint_transcript::{BranchError, ReadError, head, tail};
 use serde_json::Value;
 
 use crate::port::Reply;
@@ -71,6 +71,8 @@ pub trait Transcripts: Send + Sync + 'static {
     fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, String>>;
     /// How long the history is now, in bytes. Must not block.
     fn len(&self, session: &SessionId) -> u64;
+    /// Copies a history to a new session, with what dangles closed (E7). Nothing happens where there is none.
+    fn branch(&self, from: &SessionId, to: &SessionId) -> Reply<Result<(), String>>;
     /// Deletes a history.
     ///
     /// # Errors
@@ -159,6 +161,14 @@ impl Transcripts for TranscriptFiles {
     fn len(&self, session: &SessionId) -> u64 {
         // One look at the file's metadata; no reading.
         std::fs::metadata(self.path(session)).map_or(0, |metadata| metadata.len())
+    }
+
+    fn branch(&self, from: &SessionId, to: &SessionId) -> Reply<Result<(), String>> {
+        let (from, path, to) = (self.path(from), self.path(to), to.clone());
+        blocking(move || match holdpoint_transcript::branch(&from, &path, &to) {
+            Ok(()) | Err(BranchError::Read(ReadError::NotFound { .. })) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        })
     }
 
     fn remove(&self, session: &SessionId) -> Result<(), String> {

@@ -17,7 +17,7 @@ pub mod wire;
 mod world;
 
 pub use config::EngineConfig;
-pub use engine::{Activity, CreateRequest, Engine, QuestionList, SessionList, TranscriptOrEngine};
+pub use engine::{Activity, Branched, CreateRequest, Engine, QuestionList, SessionList, TranscriptOrEngine};
 pub use error::EngineError;
 pub use history::{Read, Summary, TranscriptFiles, Transcripts, Wanted};
 pub use session::{

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::EngineConfig;
+use crate::error::EngineError;
 use crate::history::Transcripts;
 use crate::port::Agents;
 use crate::session::{Actor, Handle, Start};
@@ -26,7 +27,27 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
     actors: Mutex<BTreeMap<SessionId, Handle>>,
+    /// Places of sessions that are on their way to life, and how many wait for each.
+    reserved: Mutex<BTreeMap<SessionId, usize>>,
     serials: AtomicU64,
+}
+
+/// A place among the live sessions, kept for one that is on its way to life; given back when dropped.
+pub(crate) struct Place {
+    shared: Arc<Shared>,
+    session: SessionId,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut reserved = self.shared.reserved();
+        if let Some(count) = reserved.get_mut(&self.session) {
+            *count -= 1;
+            if *count == 0 {
+                reserved.remove(&self.session);
+            }
+        }
+    }
 }
 
 impl Shared {
@@ -46,6 +67,7 @@ impl Shared {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             actors: Mutex::new(BTreeMap::new()),
+            reserved: Mutex::new(BTreeMap::new()),
             serials: AtomicU64::new(1),
         }
     }
@@ -53,6 +75,33 @@ impl Shared {
     fn actors(&self) -> MutexGuard<'_, BTreeMap<SessionId, Handle>> {
         // The map is never left half changed, so a panic elsewhere has not harmed it.
         self.actors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserved(&self) -> MutexGuard<'_, BTreeMap<SessionId, usize>> {
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a session that is to be live, if there is one or it has one already.
+    ///
+    /// # Errors
+    /// As many are live, or on their way, as may be.
+    pub(crate) fn place(self: &Arc<Self>, session: &SessionId) -> Result<Place, EngineError> {
+        let actors = self.actors();
+        let mut reserved = self.reserved();
+        if let Some(limit) = self.config.max_sessions
+            && !actors.contains_key(session)
+            && !reserved.contains_key(session)
+            && actors.len() + reserved.keys().filter(|id| !actors.contains_key(*id)).count() >= limit
+        {
+            return Err(EngineError::TooManySessions { limit });
+        }
+        *reserved.entry(session.clone()).or_default() += 1;
+        Ok(Place { shared: Arc::clone(self), session: session.clone() })
+    }
+
+    /// How many sessions have an actor.
+    pub(crate) fn live(&self) -> usize {
+        self.actors().len()
     }
 
     /// The session's actor, if it has one.

@@ -2,7 +2,7 @@
 //! writes only writes.
 
 use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, QuestionId, RequestId, SessionId};
-use holdpoint_model::session::{Asking, Body, CallKey, Question, State, VoteOption};
+use holdpoint_model::session::{Asking, Body, CallKey, Question, Shown, State, VoteOption};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::{Append, SessionRow};
@@ -50,6 +50,8 @@ struct Head<'a> {
     asking: &'a Option<Asking>,
     state: &'a State,
     delivered: bool,
+    #[serde(skip_serializing_if = "<[Shown]>::is_empty")]
+    shown: &'a [Shown],
 }
 
 #[derive(Deserialize)]
@@ -64,6 +66,8 @@ struct StoredHead {
     asking: Option<Asking>,
     state: State,
     delivered: bool,
+    #[serde(default)]
+    shown: Vec<Shown>,
 }
 
 /// What a caller may not append; the text says why.
@@ -121,6 +125,7 @@ fn encode_question(question: Question) -> Result<EncodedQuestion, serde_json::Er
         asking,
         state,
         delivered,
+        shown,
     } = question;
     let head = serde_json::to_string(&Head {
         generation,
@@ -133,6 +138,7 @@ fn encode_question(question: Question) -> Result<EncodedQuestion, serde_json::Er
         asking: &asking,
         state: &state,
         delivered,
+        shown: &shown,
     })?;
     Ok(EncodedQuestion {
         id,
@@ -179,5 +185,6 @@ pub(crate) fn decode_question(
         asking: head.asking,
         state: head.state,
         delivered: head.delivered,
+        shown: head.shown,
     })
 }

@@ -25,9 +25,10 @@ pub(crate) fn client(headers: &HeaderMap) -> Result<Option<ClientId>, ApiError> 
 /// Where a request says it comes from: `X-Holdpoint-Surface`, a short word, else `http`.
 pub(crate) fn surface(headers: &HeaderMap) -> String {
     let named = headers.get("x-holdpoint-surface").and_then(|value| value.to_str().ok());
-    named
-        .filter(|name| !name.is_empty() && name.len() <= 32)
-        .filter(|name| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'))
-        .unwrap_or("http")
-        .to_owned()
+    named.filter(|name| is_surface(name)).unwrap_or("http").to_owned()
+}
+
+/// Whether a text can name a surface.
+pub(crate) fn is_surface(name: &str) -> bool {
+    (1..=32).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

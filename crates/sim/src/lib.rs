@@ -19,7 +19,7 @@ use holdpoint_engine::{AnswerRequest, Engine, EngineConfig, LoadAction, LoadRequ
 use holdpoint_ledger::{Ledger as _, MemoryLedger};
 use holdpoint_model::ids::{PromptId, SessionId};
 use holdpoint_model::policy::{Strategy, Voter};
-use holdpoint_model::session::{Answerer, Choice, Event, TurnEnd};
+use holdpoint_model::session::{Answerer, Choice, Event, Question, State, TurnEnd};
 use serde_json::json;
 
 use crate::agent::SimAgents;
@@ -249,7 +249,7 @@ fn at_rest(durable: &MemoryLedger, store: &Shared, restore: bool) {
             if restore && session.open().next().is_some() {
                 problems.push(format!("{} still waits", session.id));
             }
-            for question in session.undelivered().filter(|question| question.body.is_question()) {
+            for question in session.undelivered().filter(|question| is_owed(question)) {
                 problems.push(format!(
                     "I4: the end of {} was never delivered: {:?}",
                     question.id, question.state
@@ -272,6 +272,16 @@ fn at_rest(durable: &MemoryLedger, store: &Shared, restore: bool) {
     for problem in problems {
         store.violation(problem);
     }
+}
+
+/// Whether the model must read this end. What was closed for a repair need not be: the call may be asked anew.
+fn is_owed(question: &Question) -> bool {
+    question.body.is_question()
+        && match &question.state {
+            State::Open => false,
+            State::Settled(_) => true,
+            State::Closed { cause, .. } => cause.is_a_result(),
+        }
 }
 
 /// The prompts that somebody stopped: they need not have been begun.

@@ -247,7 +247,7 @@ impl People {
         tokio::spawn(async move {
             let before = engine.status(&session, None).await;
             let versions_before = versions(&durable);
-            let filter = QuestionFilter { state: StateFilter::Any, limit: 50, ..QuestionFilter::default() };
+            let filter = QuestionFilter { state: StateFilter::Open, limit: 100, ..QuestionFilter::default() };
             let list = engine.questions(filter).await;
             if versions_before != versions(&durable) {
                 // Others write too; only where nobody did does this say something. Nothing here awaits anything

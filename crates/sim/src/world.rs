@@ -107,6 +107,14 @@ impl Transcripts for SimTranscripts {
         self.0.lock().histories.get(session).map_or(0, |history| history.0.len() as u64)
     }
 
+    fn branch(&self, from: &SessionId, to: &SessionId) -> holdpoint_engine::port::Reply<Result<(), String>> {
+        let mut store = self.0.lock();
+        if let Some(history) = store.histories.get(from).cloned() {
+            store.histories.insert(to.clone(), history);
+        }
+        ready(Ok(()))
+    }
+
     fn remove(&self, session: &SessionId) -> Result<(), String> {
         self.0.lock().histories.remove(session);
         Ok(())

@@ -90,3 +90,23 @@ pub enum AppendError {
         reason: String,
     },
 }
+
+/// Why a session was not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum BranchError {
+    /// There is a file where the copy should be.
+    #[error("{path} is there already; a copy never replaces a session")]
+    Exists {
+        /// The file.
+        path: Utf8PathBuf,
+    },
+    /// The original cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The copy cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The copy cannot be written.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+}

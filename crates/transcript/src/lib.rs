@@ -15,6 +15,7 @@
 //! never writes (I7), and takes a last line that is still being written for absent.
 
 mod backward;
+mod branch;
 mod chain;
 mod error;
 pub mod head;
@@ -28,7 +29,8 @@ mod writer;
 use camino::{Utf8Path, Utf8PathBuf};
 use holdpoint_model::ids::SessionId;
 
-pub use error::{AppendError, OpenError, ReadError};
+pub use branch::branch;
+pub use error::{AppendError, BranchError, OpenError, ReadError};
 pub use record::{Cause, FORMAT, Kind, Parent, Record, ToolCallResult};
 pub use writer::{Durability, LOCK_WAIT, Opened, TornTail, Writer};
 

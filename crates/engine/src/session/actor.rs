@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use holdpoint_ledger::AppendError;
 use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, RequestId, SessionId};
-use holdpoint_model::session::{Info, Session};
+use holdpoint_model::session::{Command, Info, Session};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -93,6 +93,8 @@ pub(super) struct Pending {
     pub(super) responders: Vec<(RequestId, Box<dyn Respond>)>,
     /// When it times out.
     pub(super) deadline: Option<Instant>,
+    /// When it is said that no surface has shown it (D4).
+    pub(super) unseen_at: Option<Instant>,
 }
 
 /// Where the turn that runs began: in the stream, and in the transcript.
@@ -295,7 +297,7 @@ impl Actor {
                 },
                 Some(result) = self.lazy.next(), if !self.lazy.is_empty() => {
                     if let Err(error) = result {
-                        self.lazy_failed(&error).await;
+                        self.start_over(&error).await;
                     }
                 }
                 () = sleep_until(wake.at), if wake.set => self.alarm().await,
@@ -305,7 +307,7 @@ impl Actor {
 
     /// The next time at which something is due by itself.
     fn next_wake(&self) -> Wake {
-        let asks = self.pending.values().filter_map(|pending| pending.deadline);
+        let asks = self.pending.values().flat_map(|pending| [pending.deadline, pending.unseen_at]).flatten();
         let idle = self.may_be_put_away().then(|| self.last_activity + self.shared.config.idle_timeout);
         let at = asks.chain(self.retry_at).chain(self.stalled_until).chain(idle).min();
         Wake { set: at.is_some(), at: at.unwrap_or_else(Instant::now) }
@@ -322,6 +324,7 @@ impl Actor {
         for generation in due {
             self.time_out(generation).await;
         }
+        self.warn_of_unseen(now);
         if self.stalled_until.is_some_and(|at| at <= now) {
             self.ask_stalled().await;
         }
@@ -331,6 +334,21 @@ impl Actor {
         }
         if self.may_be_put_away() && now >= self.last_activity + self.shared.config.idle_timeout {
             self.put_away("idle_timeout", None).await;
+        }
+    }
+
+    /// D4: a question that no surface has shown is not seen by anybody, whatever the stream told.
+    fn warn_of_unseen(&mut self, now: Instant) {
+        for (generation, pending) in &mut self.pending {
+            if pending.unseen_at.is_none_or(|at| at > now) {
+                continue;
+            }
+            pending.unseen_at = None;
+            let Some(question) = self.state.questions.get(generation) else { continue };
+            if question.is_open() && question.shown.is_empty() {
+                metrics::counter!("holdpoint_questions_unseen_total").increment(1);
+                tracing::warn!(session = %self.id, question = %question.id, "a question waits, and no surface has shown it");
+            }
         }
     }
 
@@ -392,6 +410,11 @@ impl Actor {
                 let now = self.shared.world.now();
                 let _ = reply.send(self.live(client.as_ref()).map(|()| now));
             }
+            Msg::Shown { question, generation, surface, reply } => {
+                let command = Command::NoteShown { question, generation, surface };
+                let _ = reply.send(self.execute_lazily(command).map(|_| ()));
+            }
+            Msg::Branch(reply) => self.branch(reply),
             Msg::Rename(title, client, reply) => {
                 let outcome = self.rename(title, client).await;
                 let _ = reply.send(outcome);
@@ -482,7 +505,15 @@ pub(super) fn back_off(restarts: u32) -> Duration {
 impl Msg {
     /// Whether it starts an actor where there is none.
     fn wakes(&self) -> bool {
-        matches!(self, Self::Load(..) | Self::Vote(..) | Self::Answer(..) | Self::Delete(_))
+        matches!(
+            self,
+            Self::Load(..)
+                | Self::Vote(..)
+                | Self::Answer(..)
+                | Self::Delete(_)
+                | Self::Shown { .. }
+                | Self::Branch(_)
+        )
     }
 
     /// Answers a message that nobody will take.
@@ -494,7 +525,9 @@ impl Msg {
             Self::Close(_, reply) | Self::Delete(reply) | Self::Rename(_, _, reply) => {
                 drop(reply.send(Err(error)));
             }
-            Self::Cancel { reply, .. } => drop(reply.send(Err(error))),
+            Self::Cancel { reply, .. } | Self::Shown { reply, .. } | Self::Branch(reply) => {
+                drop(reply.send(Err(error)));
+            }
             Self::Prompt(_, _, reply) => drop(reply.send(Err(error))),
             Self::Prompts(_, reply) => drop(reply.send(Err(error))),
             Self::RemovePrompt(_, _, reply) => drop(reply.send(Err(error))),

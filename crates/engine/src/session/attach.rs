@@ -1,7 +1,7 @@
 //! Clients come and go: create, load, resume, detach, close, and reading the stream.
 
 use holdpoint_model::ids::ClientId;
-use holdpoint_model::session::{Command, Info, TurnEnd, UnaskedCause};
+use holdpoint_model::session::{Command, Info, Rejection, TurnEnd, UnaskedCause};
 use holdpoint_transcript::replay::Finalise;
 use serde_json::{Value, json};
 
@@ -119,9 +119,10 @@ impl Actor {
         Ok(true)
     }
 
-    /// The first look of this process at a stored session (V6).
+    /// The first look of this process at a stored session: what another process asked is not asked now (V6).
+    /// Durable before anything else is decided, since everything else is decided on it.
     pub(super) async fn recover(&mut self) -> Result<(), EngineError> {
-        self.execute_lazily(Command::Recover).map(|_| ())
+        self.execute(Command::Recover).await.map(|_| ())
     }
 
     /// Attaches to the live session that a create found.
@@ -334,6 +335,12 @@ impl Actor {
         }
         self.put_away("client_close", client.as_ref()).await;
         let _ = reply.send(Ok(()));
+    }
+
+    /// Whether the session may be copied now (d.4.20).
+    pub(super) fn branch(&self, reply: Answer<()>) {
+        let busy = self.state.running().is_some() || matches!(self.link, Link::TakingUp(_));
+        let _ = reply.send(if busy { Err(EngineError::Rejected(Rejection::Busy)) } else { Ok(()) });
     }
 
     /// Deletes what is stored of the session (D6).

@@ -1,42 +1,46 @@
 //! The write path: decide, commit, evolve, and only then act (`ARCHITECTURE`, "The core is pure"; I1).
 
+use futures::StreamExt as _;
 use holdpoint_ledger::{Append, AppendError, SessionRow, Urgency};
 use holdpoint_model::session::{Command, Context, Event, Question, Session, decide};
 
-use super::actor::Actor;
+use super::actor::{Actor, Link};
 use crate::error::EngineError;
+use crate::port::Exit;
 
 impl Actor {
-    /// Decides a command and commits what follows before anything is told to anybody.
+    /// Decides a command and commits what follows before anything is told to anybody. The events are returned
+    /// after they have taken effect.
     ///
-    /// The events are returned after they have taken effect. Where somebody else wrote in between (or a lazy
-    /// commit was lost), the session is folded anew and the command decided once more.
+    /// Where an earlier deferred commit was lost, the session starts over from what the ledger holds, and the
+    /// caller learns that nothing was accepted.
     pub(super) async fn execute(&mut self, command: Command) -> Result<Vec<Event>, EngineError> {
-        let mut again = true;
-        loop {
-            let events = decide(&self.state, command.clone(), &self.context_now())?;
-            if events.is_empty() {
-                return Ok(events);
-            }
-            let (next, append) = self.prepare(&events, Urgency::Now)?;
-            match self.shared.ledger.append(append).await {
-                Ok(()) => {
-                    if events.iter().any(|event| matches!(event, Event::Settled { .. })) {
-                        holdpoint_crashpoint::hit("daemon.answer_committed");
-                    }
-                    self.state = next;
-                    for event in &events {
-                        self.react(event, &events);
-                    }
-                    return Ok(events);
-                }
-                Err(AppendError::Conflict { .. }) if again => {
-                    again = false;
-                    self.fold().await?;
-                }
-                Err(error) => return Err(error.into()),
-            }
+        let outcome = self.commit(command).await;
+        if let Err(Failed::Behind(error)) = &outcome {
+            self.start_over(error).await;
         }
+        outcome.map_err(EngineError::from)
+    }
+
+    async fn commit(&mut self, command: Command) -> Result<Vec<Event>, Failed> {
+        let events = decide(&self.state, command, &self.context_now()).map_err(EngineError::from)?;
+        if events.is_empty() {
+            return Ok(events);
+        }
+        let (next, append) = self.prepare(&events, Urgency::Now)?;
+        match self.shared.ledger.append(append).await {
+            Ok(()) => {}
+            Err(error @ AppendError::Conflict { .. }) => return Err(Failed::Behind(error)),
+            Err(error) => return Err(Failed::Refused(error.into())),
+        }
+        if events.iter().any(|event| matches!(event, Event::Settled { .. })) {
+            holdpoint_crashpoint::hit("daemon.answer_committed");
+        }
+        self.state = next;
+        for event in &events {
+            self.react(event, &events);
+        }
+        Ok(events)
     }
 
     /// Decides a command whose events nobody waits for, and which a crash may lose: what they say is found
@@ -54,11 +58,35 @@ impl Actor {
         Ok(events)
     }
 
-    /// A commit that nobody waited for failed: what the ledger holds is true.
-    pub(super) async fn lazy_failed(&mut self, error: &AppendError) {
-        tracing::warn!(session = %self.id, %error, "a deferred commit failed; reading the session anew");
-        if let Err(error) = self.fold().await {
-            tracing::error!(session = %self.id, %error, "the session cannot be read");
+    /// A deferred commit was lost, so the ledger knows less than was done: what it holds is true, and everything
+    /// begins again from there, as after a crash. The agent drops the session, and is given it anew.
+    pub(super) async fn start_over(&mut self, error: &AppendError) {
+        tracing::error!(session = %self.id, %error, "a deferred commit was lost; the session starts over");
+        // What still waits was decided on what is lost, and must be refused before the ledger is read.
+        while self.lazy.next().await.is_some() {}
+        let was_live = self.is_live();
+        match std::mem::replace(&mut self.link, Link::Down) {
+            Link::Up { agent, .. } => drop(self.shared.tasks.spawn(agent.close(&self.id))),
+            Link::TakingUp(taking) => {
+                for waiter in taking.waiters {
+                    let error = EngineError::LedgerUnavailable(error.to_string());
+                    drop(waiter.reply.send(Err(error)));
+                }
+            }
+            Link::Down => {}
+        }
+        self.from_agent = None;
+        self.sink = None;
+        self.pending.clear();
+        self.stalled.clear();
+        self.stalled_until = None;
+        self.mark = None;
+        let mut outcome = self.fold().await;
+        if outcome.is_ok() {
+            outcome = self.commit(Command::Recover).await.map(|_| ()).map_err(EngineError::from);
+        }
+        if outcome.is_err() || !was_live || !self.try_again_later() {
+            self.give_up(&Exit { stderr_tail: error.to_string(), ..Exit::default() });
         }
     }
 
@@ -104,6 +132,29 @@ impl Actor {
             strategy: config.strategy,
             quorum: config.quorum,
             max_prompts: config.max_prompts,
+        }
+    }
+}
+
+/// Why nothing was committed.
+enum Failed {
+    /// It was refused, and nothing else is wrong.
+    Refused(EngineError),
+    /// The ledger is behind what was done here.
+    Behind(AppendError),
+}
+
+impl From<EngineError> for Failed {
+    fn from(error: EngineError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Failed> for EngineError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Refused(error) => error,
+            Failed::Behind(error) => error.into(),
         }
     }
 }

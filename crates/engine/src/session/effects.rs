@@ -24,6 +24,7 @@ impl Actor {
             | Event::LifeStarted { .. }
             | Event::ClientRegistered { .. }
             | Event::TurnRequeued { .. }
+            | Event::Shown { .. }
             | Event::Delivered { .. }
             | Event::Deleted => {}
             Event::Titled { title } => {
@@ -189,9 +190,12 @@ impl Actor {
     fn put_to_people(&mut self, generation: Generation, asking: &Asking) {
         holdpoint_crashpoint::hit("daemon.ask_committed");
         let Some(question) = self.kept(generation) else { return };
-        let deadline = self.shared.config.ask_timeout.map(|limit| Instant::now() + limit);
+        let now = Instant::now();
+        let deadline = self.shared.config.ask_timeout.map(|limit| now + limit);
+        let unseen_at = question.shown.is_empty().then(|| now + self.shared.config.unseen_after);
         if let Some(pending) = self.bind_incoming(generation) {
             pending.deadline = deadline;
+            pending.unseen_at = unseen_at;
         }
         metrics::counter!("holdpoint_questions_asked_total").increment(1);
         tracing::info!(

@@ -201,6 +201,19 @@ pub(crate) enum Msg {
     Context(Option<ClientId>, Answer<Value>),
     /// A sign of life.
     Heartbeat(Option<ClientId>, Answer<Micros>),
+    /// A surface has rendered a question (D4).
+    Shown {
+        /// Which.
+        question: QuestionId,
+        /// And which generation.
+        generation: Generation,
+        /// Which surface.
+        surface: String,
+        /// The way back.
+        reply: Answer<()>,
+    },
+    /// May it be copied now? A turn that runs stands in the way.
+    Branch(Answer<()>),
     /// A new title.
     Rename(String, Option<ClientId>, Answer<()>),
     /// Read the stream.

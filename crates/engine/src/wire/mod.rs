@@ -1,5 +1,6 @@
 //! The shapes in which people and clients see questions and sessions (WIRE a.2, b.2, b.3; RULES D2).
 
+pub mod audit;
 pub mod question;
 pub mod session;
 

@@ -149,6 +149,15 @@ pub enum Command {
         /// The answerer's id for it.
         response: Option<ResponseId>,
     },
+    /// A surface has rendered a question (D4).
+    NoteShown {
+        /// Which.
+        question: QuestionId,
+        /// And which generation.
+        generation: Generation,
+        /// Which surface.
+        surface: String,
+    },
     /// Note that somebody tried to answer who may not (V5).
     NoteRefusal {
         /// On which.

@@ -106,6 +106,13 @@ pub enum Event {
         /// Why.
         cause: UnaskedCause,
     },
+    /// A surface has rendered it for the first time (D4).
+    Shown {
+        /// Which question.
+        generation: Generation,
+        /// Which surface.
+        surface: String,
+    },
     /// A vote counted, and did not decide.
     Voted {
         /// On which.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::event::Event;
-use super::state::{Asking, Origin, Question, SETTLED_KEPT, Session, State, Turn};
+use super::state::{Asking, Origin, Question, SETTLED_KEPT, Session, Shown, State, Turn};
 use crate::ids::{Generation, Micros, RequestId};
 
 /// An event that cannot follow: a bug, or a damaged ledger. The session is as it was.
@@ -119,6 +119,12 @@ impl Session {
             Event::Unasked { generation, .. } => {
                 self.open_mut(*generation)?.asking.take().ok_or("it is not asked")?;
             }
+            Event::Shown { generation, surface } => {
+                let question = self.question_mut(*generation)?;
+                let known = question.shown.iter().any(|shown| shown.surface == *surface);
+                ensure(!known, "this surface has shown it")?;
+                question.shown.push(Shown { surface: surface.clone(), at });
+            }
             Event::Voted { generation, ballot } => {
                 let asking: &mut Asking =
                     self.open_mut(*generation)?.asking.as_mut().ok_or("it is not asked")?;
@@ -223,6 +229,7 @@ fn asked(event: &Event, at: Micros) -> Result<Question, &'static str> {
         asking: Some(asking.clone()),
         state: State::Open,
         delivered: false,
+        shown: Vec::new(),
     })
 }
 
@@ -243,6 +250,7 @@ impl Event {
             Self::Reasked { .. } => "reasked",
             Self::Reissued { .. } => "reissued",
             Self::Unasked { .. } => "unasked",
+            Self::Shown { .. } => "shown",
             Self::Voted { .. } => "voted",
             Self::Refused { .. } => "refused",
             Self::Settled { .. } => "settled",
@@ -259,6 +267,7 @@ impl Event {
             | Self::Reasked { generation, .. }
             | Self::Reissued { generation, .. }
             | Self::Unasked { generation, .. }
+            | Self::Shown { generation, .. }
             | Self::Voted { generation, .. }
             | Self::Refused { generation, .. }
             | Self::Settled { generation, .. }

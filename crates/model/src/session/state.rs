@@ -123,6 +123,18 @@ pub struct Question {
     pub state: State,
     /// Whether its end is in the agent's history.
     pub delivered: bool,
+    /// Which surfaces have rendered it, each with its first time (D4).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<Shown>,
+}
+
+/// A surface has rendered a question (D4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shown {
+    /// Which: `cli`, `web`, `slack` …
+    pub surface: String,
+    /// When, for the first time.
+    pub at: Micros,
 }
 
 impl Question {

@@ -1,7 +1,7 @@
 //! The daemon itself: health, capabilities, status, metrics (WIRE a.1).
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::wire::iso;
@@ -9,8 +9,11 @@ use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::access::RateLimits;
 use crate::error::ApiError;
+use crate::extract::Query;
 use crate::state::App;
+use crate::{ConnectionLimits, api};
 
 /// What is served, by the names that clients look for. Only what really is.
 const FEATURES: &[&str] = &[
@@ -63,7 +66,7 @@ pub(crate) async fn health(
             .with("status", "degraded")
             .with("reason", "aggregation_failed")
     })?;
-    Ok(Json(json!({
+    let mut view = json!({
         "status": "ok",
         "workspaceCount": app.config.workspaces.len(),
         "sessions": activity.sessions,
@@ -73,13 +76,23 @@ pub(crate) async fn health(
         "activeWorkReporting": "full",
         "connectedClients": activity.clients,
         "channelAlive": activity.agents > 0,
-    })))
+    });
+    if let Some(rates) = &app.gate.rates {
+        view["rateLimitHits"] = rates.hits();
+    }
+    Ok(Json(view))
 }
 
 fn features(app: &App) -> Vec<&'static str> {
     let mut features = FEATURES.to_vec();
     if app.config.require_auth {
         features.push("require_auth");
+    }
+    if !app.config.origins.is_empty() {
+        features.push("allow_origin");
+    }
+    if app.config.rate_limit {
+        features.push("rate_limit");
     }
     features
 }
@@ -119,8 +132,10 @@ fn limits(app: &App) -> Value {
         "maxRegisteredWorkspaces": app.config.workspaces.len(),
         "maxPendingPromptsPerSession": engine.max_prompts,
         "sessionRestoreTimeoutMs": engine.take_up_timeout.as_millis() as u64,
+        "maxSessions": engine.max_sessions,
         "maxSessionsPerWorkspace": Value::Null,
-        "maxTotalSessions": Value::Null,
+        "maxTotalSessions": engine.max_sessions,
+        "listenerMaxConnections": ConnectionLimits::default().connections,
         "eventRingSize": engine.ring_size,
         "sessionIdleTimeoutMs": engine.idle_timeout.as_millis() as u64,
         "permissionResponseTimeoutMs": engine.ask_timeout.map_or(0, |limit| limit.as_millis() as u64),
@@ -174,7 +189,8 @@ pub(crate) async fn status(
             "tokenConfigured": app.config.token.as_ref().is_some_and(|token| !token.expose_secret().is_empty()),
             "requireAuth": app.config.require_auth,
             "loopbackBind": app.config.address.ip().is_loopback(),
-            "allowOriginConfigured": false,
+            "allowOriginConfigured": !app.config.origins.is_empty(),
+            "allowOriginMode": app.config.origins.mode(),
             "sessionShellCommandEnabled": false,
         },
         "limits": limits(&app),
@@ -187,6 +203,10 @@ pub(crate) async fn status(
                 "policy": engine.strategy.as_str(),
             },
             "channel": { "live": activity.agents > 0, "processes": activity.agents },
+            "rateLimit": {
+                "enabled": app.config.rate_limit,
+                "hits": app.gate.rates.as_ref().map(RateLimits::hits),
+            },
             "activity": { "activePrompts": activity.running, "connectedClients": activity.clients },
         },
     })))
@@ -202,6 +222,10 @@ pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError
     metrics::gauge!("holdpoint_agent_processes").set(activity.agents as f64);
     let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     Ok((content_type, app.metrics.render()).into_response())
+}
+
+pub(crate) async fn openapi() -> Json<Value> {
+    Json(api::document())
 }
 
 pub(crate) async fn not_found(uri: Uri) -> ApiError {

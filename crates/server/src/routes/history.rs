@@ -1,7 +1,7 @@
 //! `GET /session/:id/transcript` (WIRE a.4).
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::TranscriptOrEngine;
@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::extract::{Path, Query};
 use crate::ids;
 use crate::state::App;
 

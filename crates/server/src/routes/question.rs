@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::Json;
-use axum::extract::{ConnectInfo, Path, Query, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::{AnswerRequest, EngineError, Receipt};
@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use super::vote::{answerer, voter};
 use crate::body::{Object, text};
 use crate::error::ApiError;
+use crate::extract::{Path, Query};
 use crate::ids;
 use crate::state::App;
 
@@ -130,6 +131,26 @@ pub(crate) async fn answer(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+pub(crate) async fn shown(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Object(body): Object,
+) -> Result<StatusCode, ApiError> {
+    let id = question_id(&id)?;
+    let surface = text(&body, "surface")?.filter(|surface| ids::is_surface(surface));
+    let surface = surface.ok_or_else(|| {
+        ApiError::bad("\"surface\" must be 1 to 32 letters, digits, - and _: cli, web, slack")
+    })?;
+    app.engine.shown(&id, generation(&body)?, surface).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn audit(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    let entries = app.engine.question_audit(&question_id(&id)?).await?;
+    let entries = entries.ok_or_else(|| not_found("no such question", &id))?;
+    Ok(Json(json!({ "questionId": id, "entries": entries })))
 }
 
 fn invalid(problem: &str) -> ApiError {

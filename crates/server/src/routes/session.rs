@@ -1,17 +1,19 @@
 //! The life of a session (WIRE a.2).
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use holdpoint_engine::wire::iso;
 use holdpoint_engine::{Attached, CreateRequest, EngineError, LoadAction, LoadRequest};
 use holdpoint_ledger::SessionFilter;
 use holdpoint_model::ids::{Micros, SessionId};
+use holdpoint_model::session::Rejection;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::body::{MaybeObject, Object, text};
 use crate::error::ApiError;
+use crate::extract::{Path, Query};
 use crate::ids;
 use crate::state::App;
 
@@ -19,6 +21,8 @@ use crate::state::App;
 const MAX_CWD: usize = 4096;
 /// Longest title of a session, in characters.
 const MAX_TITLE: usize = 256;
+/// Longest title of a copy, in characters.
+const MAX_BRANCH_NAME: usize = 200;
 /// Most records of history that a load may ask for.
 const MAX_PAGE: u64 = 500;
 
@@ -158,7 +162,11 @@ async fn restore(
             return Err(ApiError::new(StatusCode::BAD_REQUEST, code, problem));
         }
     }
-    let attached = app.engine.load(&id, request).await?;
+    Ok(Json(restored_view(app.engine.load(&id, request).await?)))
+}
+
+/// What a restore's response holds beside a create's (WIRE a.2).
+fn restored_view(attached: Attached) -> Value {
     let mut view = view(&attached);
     view["hasActivePrompt"] = json!(attached.has_active_prompt);
     view["hasRunningBackgroundTasks"] = json!(false);
@@ -180,7 +188,7 @@ async fn restore(
             view["replayError"] = json!(error);
         }
     }
-    Ok(Json(view))
+    view
 }
 
 fn page_size(body: &Map<String, Value>) -> Result<Option<usize>, ApiError> {
@@ -265,6 +273,39 @@ pub(crate) async fn metadata(
     let name: String = name.chars().take(MAX_TITLE).collect();
     app.engine.rename(&id, name.clone(), client).await?;
     Ok(Json(json!({ "sessionId": id, "displayName": name })))
+}
+
+pub(crate) async fn audit(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    let id = ids::session(&id)?;
+    let entries = app.engine.audit(&id).await?;
+    Ok(Json(json!({ "sessionId": id, "entries": entries })))
+}
+
+pub(crate) async fn branch(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    MaybeObject(body): MaybeObject,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let client = ids::client(&headers)?;
+    let id = ids::session(&id)?;
+    if body.get("atRecordId").is_some_and(|record| !record.is_null()) {
+        let problem = "branching at a record is not supported; leave \"atRecordId\" out to copy the whole session";
+        return Err(ApiError::new(StatusCode::CONFLICT, "branch_point_invalid", problem));
+    }
+    let name = text(&body, "name")?.map(|name| name.trim().chars().take(MAX_BRANCH_NAME).collect::<String>());
+    let name = name.filter(|name| !name.is_empty());
+    let branched = app.engine.branch(&id, name, client).await.map_err(|error| match error {
+        EngineError::Rejected(Rejection::Busy) => {
+            let problem = "a turn runs or waits in the session; answer or cancel it first";
+            ApiError::new(StatusCode::CONFLICT, "branch_while_prompt_active", problem)
+        }
+        other => other.into(),
+    })?;
+    let mut view = restored_view(branched.attached);
+    view["displayName"] = json!(branched.name);
+    view["forkedFrom"] = json!({ "sessionId": branched.from.0, "displayName": branched.from.1 });
+    Ok((StatusCode::CREATED, Json(view)))
 }
 
 pub(crate) async fn status(

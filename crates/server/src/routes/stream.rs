@@ -1,12 +1,13 @@
 //! `GET /session/:id/events` (WIRE a.5).
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::bus::{Cursor, DEFAULT_MAX_QUEUED};
 use serde::Deserialize;
 
 use crate::error::ApiError;
+use crate::extract::{Path, Query};
 use crate::state::App;
 use crate::{ids, sse};
 

@@ -1,13 +1,14 @@
 //! Prompts, their queue, cancel and continue (WIRE a.3).
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use holdpoint_model::ids::PromptId;
 use serde_json::{Value, json};
 
 use crate::body::{MaybeObject, Object};
 use crate::error::ApiError;
+use crate::extract::Path;
 use crate::ids;
 use crate::state::App;
 

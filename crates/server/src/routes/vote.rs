@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use axum::Json;
-use axum::extract::{ConnectInfo, Path, State};
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use holdpoint_engine::wire::question::add_verdict;
 use holdpoint_engine::{EngineError, VoteRequest};
@@ -12,8 +12,10 @@ use holdpoint_model::policy::Voter;
 use holdpoint_model::session::{Answerer, Rejection};
 use serde_json::{Map, Value, json};
 
+use crate::access::is_proxied;
 use crate::body::Object;
 use crate::error::ApiError;
+use crate::extract::Path;
 use crate::ids;
 use crate::state::App;
 
@@ -130,8 +132,7 @@ fn read(body: &Map<String, Value>, headers: &HeaderMap, peer: SocketAddr) -> Res
 
 /// Who votes, and from where.
 pub(crate) fn voter(headers: &HeaderMap, peer: SocketAddr) -> Result<Voter, ApiError> {
-    let proxied =
-        ["forwarded", "x-forwarded-for", "x-real-ip"].iter().any(|name| headers.contains_key(*name));
+    let proxied = is_proxied(headers);
     let loopback = peer.ip().to_canonical().is_loopback();
     Ok(Voter { client: ids::client(headers)?, loopback, proxied })
 }

@@ -115,6 +115,22 @@ pub fn late_answer(
     still_open(question)
 }
 
+/// A surface has rendered a question; the first time counts (D4).
+pub(super) fn shown(
+    session: &Session,
+    id: &QuestionId,
+    generation: Generation,
+    surface: String,
+) -> Result<Vec<Event>, Rejection> {
+    let question = session.question(id).ok_or(Rejection::UnknownQuestion)?;
+    right_generation(question, generation)?;
+    still_open(question)?;
+    if question.shown.iter().any(|shown| shown.surface == surface) {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Event::Shown { generation, surface }])
+}
+
 fn right_generation(question: &Question, generation: Generation) -> Result<(), Rejection> {
     if question.generation == generation {
         Ok(())

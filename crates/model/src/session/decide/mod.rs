@@ -43,6 +43,9 @@ pub fn decide(session: &Session, command: Command, context: &Context) -> Result<
             let ask = asking::Ask { question, request, call, title, body, options };
             asking::ask(session, life, ask, context)
         }
+        Command::NoteShown { question, generation, surface } => {
+            answering::shown(session, &question, generation, surface)
+        }
         Command::NoteRefusal { generation, by, reason } => {
             answering::note_refusal(session, generation, by, reason)
         }
