@@ -263,7 +263,7 @@ fn at_rest(durable: &MemoryLedger, store: &Shared, restore: bool) {
             };
             let stopped = stopped(durable, &session.id);
             for (_, prompt) in store.accepted.iter().filter(|(of, _)| *of == session.id) {
-                if !begun(prompt) && !store.removed.contains(prompt) && !stopped.contains(prompt) {
+                if !begun(prompt) && !stopped.contains(prompt) {
                     problems.push(format!("D5: {prompt} was accepted and never begun"));
                 }
             }
@@ -284,16 +284,19 @@ fn is_owed(question: &Question) -> bool {
         }
 }
 
-/// The prompts that somebody stopped: they need not have been begun.
+/// The prompts that somebody stopped or took back: they need not have been begun.
 fn stopped(durable: &MemoryLedger, session: &SessionId) -> Vec<PromptId> {
     let events = crate::ledger::now(durable.events(session)).unwrap_or_default();
     let ended = events.into_iter().filter_map(|stored| match stored.event {
-        Event::TurnEnded { prompt, outcome: TurnEnd::Completed { stop_reason, .. } } => {
-            Some((prompt, stop_reason))
+        Event::TurnEnded { prompt, outcome: TurnEnd::Completed { stop_reason, .. } }
+            if stop_reason == "cancelled" =>
+        {
+            Some(prompt)
         }
+        Event::PromptRemoved { prompt } => Some(prompt),
         _ => None,
     });
-    ended.filter(|(_, reason)| reason == "cancelled").map(|(prompt, _)| prompt).collect()
+    ended.collect()
 }
 
 /// Everything that is durable in the end, for whoever reads a trace.

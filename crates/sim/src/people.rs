@@ -233,12 +233,8 @@ impl People {
 
     fn take_back(&self, session: &holdpoint_model::session::Session) {
         let Some(prompt) = session.queue.front().map(|prompt| prompt.id.clone()) else { return };
-        let (engine, store, id) = (self.engine.clone(), self.store.clone(), session.id.clone());
-        tokio::spawn(async move {
-            if engine.remove_prompt(&id, prompt.clone(), None).await.is_ok_and(|removed| removed) {
-                store.lock().removed.push(prompt);
-            }
-        });
+        let (engine, id) = (self.engine.clone(), session.id.clone());
+        tokio::spawn(async move { drop(engine.remove_prompt(&id, prompt, None).await) });
     }
 
     /// I7: reads change nothing.

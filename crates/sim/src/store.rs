@@ -154,8 +154,6 @@ pub(crate) struct Store {
     pub(crate) acknowledged: Vec<Acknowledged>,
     /// Prompts that were accepted, and their sessions.
     pub(crate) accepted: Vec<(SessionId, PromptId)>,
-    /// Prompts that were taken back.
-    pub(crate) removed: Vec<PromptId>,
     /// Sessions that were deleted.
     pub(crate) deleted: Vec<SessionId>,
     /// Counts ids.
