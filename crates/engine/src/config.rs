@@ -22,6 +22,8 @@ pub struct EngineConfig {
     pub quorum: Option<usize>,
     /// How long a question is asked; `None` is for ever.
     pub ask_timeout: Option<Duration>,
+    /// How long a turn may take unless its prompt says otherwise, in milliseconds.
+    pub prompt_deadline_ms: Option<u64>,
     /// After how long an open question that no surface has shown is warned of (D4).
     pub unseen_after: Duration,
     /// Frames that a session keeps for readers who come back.
@@ -48,6 +50,7 @@ impl EngineConfig {
             strategy: Strategy::FirstResponder,
             quorum: None,
             ask_timeout: None,
+            prompt_deadline_ms: None,
             unseen_after: Duration::from_secs(30),
             ring_size: 8000,
             max_prompts: Some(5),

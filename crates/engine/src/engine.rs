@@ -17,8 +17,8 @@ use crate::error::EngineError;
 use crate::history::Transcripts;
 use crate::port::{Agents, NewSession};
 use crate::session::{
-    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Queued, Receipt, Start,
-    VoteOutcome, VoteRequest,
+    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Queued, Receipt,
+    Start, VoteOutcome, VoteRequest,
 };
 use crate::shared::Shared;
 use crate::wire::{audit as audit_wire, question as question_wire, session as session_wire};
@@ -221,9 +221,10 @@ impl Engine {
         &self,
         id: &SessionId,
         blocks: Vec<Value>,
+        deadline_ms: Option<u64>,
         client: Option<ClientId>,
     ) -> Result<Accepted, EngineError> {
-        self.live(id, |reply| Msg::Prompt(blocks, client, reply)).await
+        self.live(id, |reply| Msg::Prompt { blocks, deadline_ms, client, reply }).await
     }
 
     /// The prompts that wait or run.

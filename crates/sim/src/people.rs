@@ -95,7 +95,7 @@ impl People {
         let (engine, store) = (self.engine.clone(), self.store.clone());
         tokio::spawn(async move {
             let blocks = vec![json!({ "type": "text", "text": "go" })];
-            if let Ok(accepted) = engine.prompt(&session, blocks, client).await {
+            if let Ok(accepted) = engine.prompt(&session, blocks, None, client).await {
                 store.lock().accepted.push((session, accepted.prompt));
             }
         });

@@ -125,6 +125,9 @@ pub(crate) struct Actor {
     pub(super) announced: BTreeSet<PromptId>,
     pub(super) mark: Option<Mark>,
     pub(super) cancelled_at: Option<Micros>,
+    /// When the running turn must have ended, and the turn that has not.
+    pub(super) deadline: Option<Instant>,
+    pub(super) overdue: Option<PromptId>,
     pub(super) turn_error: Option<Value>,
     /// How often the agent was started again since it last worked.
     pub(super) restarts: u32,
@@ -185,6 +188,8 @@ impl Actor {
             announced: BTreeSet::new(),
             mark: None,
             cancelled_at: None,
+            deadline: None,
+            overdue: None,
             turn_error: None,
             restarts: 0,
             retry_at: None,
@@ -309,7 +314,7 @@ impl Actor {
     fn next_wake(&self) -> Wake {
         let asks = self.pending.values().flat_map(|pending| [pending.deadline, pending.unseen_at]).flatten();
         let idle = self.may_be_put_away().then(|| self.last_activity + self.shared.config.idle_timeout);
-        let at = asks.chain(self.retry_at).chain(self.stalled_until).chain(idle).min();
+        let at = asks.chain(self.retry_at).chain(self.stalled_until).chain(self.deadline).chain(idle).min();
         Wake { set: at.is_some(), at: at.unwrap_or_else(Instant::now) }
     }
 
@@ -325,6 +330,9 @@ impl Actor {
             self.time_out(generation).await;
         }
         self.warn_of_unseen(now);
+        if self.deadline.is_some_and(|at| at <= now) {
+            self.deadline_passed().await;
+        }
         if self.stalled_until.is_some_and(|at| at <= now) {
             self.ask_stalled().await;
         }
@@ -376,8 +384,8 @@ impl Actor {
             }
             Msg::Close(client, reply) => self.close(client, reply).await,
             Msg::Delete(reply) => self.delete(reply).await,
-            Msg::Prompt(blocks, client, reply) => {
-                let outcome = self.prompt(blocks, client).await;
+            Msg::Prompt { blocks, deadline_ms, client, reply } => {
+                let outcome = self.prompt(blocks, deadline_ms, client).await;
                 let _ = reply.send(outcome);
             }
             Msg::Prompts(client, reply) => {
@@ -393,12 +401,16 @@ impl Actor {
             }
             Msg::Continue(client, reply) => self.go_on(client, reply).await,
             Msg::Vote(request, vote, reply) => {
+                let client = vote.voter.client.clone();
                 let outcome = self.vote(request, vote).await;
+                self.wake_if_not_asked(&outcome, client);
                 let _ = reply.send(outcome);
                 self.wake_if_decided();
             }
             Msg::Answer(question, answer, reply) => {
+                let client = answer.voter.client.clone();
                 let outcome = self.answer(question, answer).await;
+                self.wake_if_not_asked(&outcome, client);
                 let _ = reply.send(outcome);
                 self.wake_if_decided();
             }
@@ -528,7 +540,7 @@ impl Msg {
             Self::Cancel { reply, .. } | Self::Shown { reply, .. } | Self::Branch(reply) => {
                 drop(reply.send(Err(error)));
             }
-            Self::Prompt(_, _, reply) => drop(reply.send(Err(error))),
+            Self::Prompt { reply, .. } => drop(reply.send(Err(error))),
             Self::Prompts(_, reply) => drop(reply.send(Err(error))),
             Self::RemovePrompt(_, _, reply) => drop(reply.send(Err(error))),
             Self::Continue(_, reply) => drop(reply.send(Err(error))),

@@ -1,6 +1,7 @@
 //! What the world is told after a commit: the stream, and the agent that asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdpoint_model::asked::Asked;
 use holdpoint_model::ids::Generation;
@@ -97,6 +98,13 @@ impl Actor {
     fn turn_started(&mut self, origin: &Origin) {
         self.turn_error = None;
         self.cancelled_at = None;
+        self.overdue = None;
+        self.deadline = match origin {
+            Origin::Client { prompt } => {
+                prompt.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms))
+            }
+            Origin::Restore { .. } | Origin::Continue { .. } => None,
+        };
         self.mark = Some(Mark { event: self.bus.last_id(), offset: self.transcript_len() });
         let prompt = origin.prompt().clone();
         if let Origin::Client { prompt: said } = origin {
@@ -185,6 +193,8 @@ impl Actor {
         }
         self.mark = None;
         self.cancelled_at = None;
+        self.deadline = None;
+        self.overdue = None;
     }
 
     fn put_to_people(&mut self, generation: Generation, asking: &Asking) {

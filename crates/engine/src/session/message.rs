@@ -175,7 +175,16 @@ pub(crate) enum Msg {
     /// Delete it.
     Delete(Answer<()>),
     /// A prompt.
-    Prompt(Vec<Value>, Option<ClientId>, Answer<Accepted>),
+    Prompt {
+        /// Its content.
+        blocks: Vec<Value>,
+        /// How long its turn may take, in milliseconds.
+        deadline_ms: Option<u64>,
+        /// By whom.
+        client: Option<ClientId>,
+        /// The way back.
+        reply: Answer<Accepted>,
+    },
     /// The prompts that wait or run.
     Prompts(Option<ClientId>, Answer<Vec<Queued>>),
     /// Take a waiting prompt back.

@@ -43,6 +43,10 @@ impl Actor {
 
     async fn prompt_ended(&mut self, prompt: PromptId, end: Result<PromptEnd, AgentError>) {
         let outcome = match end {
+            Ok(_) if self.overdue.as_ref() == Some(&prompt) => TurnEnd::Failed {
+                message: "the turn took longer than its prompt allows, and was stopped".to_owned(),
+                code: Some("prompt_deadline_exceeded".to_owned()),
+            },
             Ok(end) => {
                 self.restarts = 0;
                 TurnEnd::Completed { stop_reason: end.stop_reason, parked: false }

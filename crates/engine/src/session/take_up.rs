@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_model::ids::{CallId, ClientId, Generation};
-use holdpoint_model::session::{Command, Question, State, Tail};
+use holdpoint_model::session::{Command, Question, Rejection, State, Tail};
 use holdpoint_transcript::replay::Finalise;
 use tokio::sync::mpsc;
 
@@ -318,6 +318,19 @@ impl Actor {
     pub(super) fn start_again(&mut self) {
         if matches!(self.link, Link::Down) {
             let client = self.anyone();
+            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
+        }
+    }
+
+    /// A vote that only counts needs a question that is being asked: the session is woken, and the voter told to
+    /// vote again (V2).
+    pub(super) fn wake_if_not_asked<T>(
+        &mut self,
+        outcome: &Result<T, EngineError>,
+        client: Option<ClientId>,
+    ) {
+        let not_asked = matches!(outcome, Err(EngineError::Rejected(Rejection::NotAsked)));
+        if not_asked && !matches!(self.link, Link::TakingUp(_)) && self.can_ask_again() {
             self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
         }
     }

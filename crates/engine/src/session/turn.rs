@@ -1,7 +1,7 @@
 //! Prompts, cancel and continue.
 
 use holdpoint_model::ids::{ClientId, PromptId};
-use holdpoint_model::session::{Command, Event, Prompt, Rejection};
+use holdpoint_model::session::{Command, Event, Prompt, Rejection, UnaskedCause};
 use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link};
@@ -14,6 +14,7 @@ impl Actor {
     pub(super) async fn prompt(
         &mut self,
         blocks: Vec<Value>,
+        deadline_ms: Option<u64>,
         client: Option<ClientId>,
     ) -> Result<Accepted, EngineError> {
         self.live(client.as_ref())?;
@@ -21,7 +22,8 @@ impl Actor {
         let accepted = self.accepted(id.clone());
         // While the session is being taken up the restore goes first (R6).
         let hold = !matches!(self.link, Link::Up { .. }) || self.owes_the_agent();
-        let prompt = Prompt { id, blocks, client, at: self.shared.world.now() };
+        let deadline_ms = deadline_ms.or(self.shared.config.prompt_deadline_ms);
+        let prompt = Prompt { id, blocks, client, at: self.shared.world.now(), deadline_ms };
         self.execute(Command::Prompt { prompt, hold }).await?;
         self.queue_is_fresh = true;
         if hold {
@@ -84,6 +86,22 @@ impl Actor {
             agent.cancel(&self.id);
         }
         Ok(())
+    }
+
+    /// The turn took longer than its prompt allows. Nobody decided anything: its questions stay open (R10).
+    pub(super) async fn deadline_passed(&mut self) {
+        self.deadline = None;
+        let Some(turn) = self.state.running() else { return };
+        let prompt = turn.origin.prompt().clone();
+        tracing::info!(session = %self.id, %prompt, "the turn took longer than its prompt allows");
+        self.overdue = Some(prompt);
+        let command = Command::EndAsking { generation: None, cause: UnaskedCause::TimedOut };
+        if let Err(error) = self.execute(command).await {
+            tracing::error!(session = %self.id, %error, "the end of an asking could not be stored");
+        }
+        if let Link::Up { agent, .. } = &self.link {
+            agent.cancel(&self.id);
+        }
     }
 
     /// Goes on with an interrupted turn. A question that can be asked again is none of its business (R11).

@@ -227,11 +227,8 @@ pub fn inbox_row(row: &QuestionRow, asking: Option<&Asking>, restorable: bool) -
     if let Some(asking) = asking {
         item["requestId"] = json!(asking.request);
     }
-    item["shown"] = question
-        .shown
-        .iter()
-        .map(|shown| json!({ "surface": shown.surface, "at": iso(shown.at) }))
-        .collect();
+    item["shown"] =
+        question.shown.iter().map(|shown| json!({ "surface": shown.surface, "at": iso(shown.at) })).collect();
     add_outcome(&mut item, question);
     item
 }

@@ -96,6 +96,6 @@ pub enum Rejection {
     )]
     RestoreDisabled,
     /// It is not being asked, and its policy needs votes that are counted while it is.
-    #[error("the question is not being asked")]
+    #[error("the question is being asked again now; vote once more in a moment")]
     NotAsked,
 }

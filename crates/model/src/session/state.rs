@@ -302,6 +302,9 @@ pub struct Prompt {
     pub client: Option<ClientId>,
     /// When it was accepted.
     pub at: Micros,
+    /// How long its turn may take, in milliseconds; `None` is as long as it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
 }
 
 /// What a turn was started by. A prompt of a client and a restore are different things, and only the daemon

@@ -67,6 +67,7 @@ pub(crate) fn prompt_of(text: &str, client: Option<&str>) -> Prompt {
         blocks: vec![json!({"type": "text", "text": text})],
         client: client.map(id::<ClientId>),
         at: Micros(1),
+        deadline_ms: None,
     }
 }
 

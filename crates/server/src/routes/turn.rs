@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use holdpoint_model::ids::PromptId;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::body::{MaybeObject, Object};
 use crate::error::ApiError;
@@ -14,6 +14,8 @@ use crate::state::App;
 
 /// Most blocks of a prompt that are no text.
 const MAX_MEDIA: usize = 256;
+/// Longest time that a prompt may set for its turn: a day.
+const MAX_DEADLINE_MS: u64 = 24 * 60 * 60 * 1000;
 
 pub(crate) async fn prompt(
     State(app): State<App>,
@@ -41,7 +43,8 @@ pub(crate) async fn prompt(
     }
     // `_meta` of the request goes no further: what it could hold for the agent is the daemon's own (R6).
     let blocks = blocks.iter().map(without_reserved_meta).collect();
-    let accepted = app.engine.prompt(&id, blocks, client).await.map_err(|error| {
+    let deadline_ms = deadline(&body)?;
+    let accepted = app.engine.prompt(&id, blocks, deadline_ms, client).await.map_err(|error| {
         let error = ApiError::from(error);
         error.with("sessionId", id.as_str())
     })?;
@@ -51,6 +54,20 @@ pub(crate) async fn prompt(
         "eventEpoch": accepted.epoch,
     });
     Ok((StatusCode::ACCEPTED, Json(view)))
+}
+
+/// `deadlineMs`: how long the turn may take.
+fn deadline(body: &Map<String, Value>) -> Result<Option<u64>, ApiError> {
+    match body.get("deadlineMs") {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64() {
+            Some(ms @ 1..=MAX_DEADLINE_MS) => Ok(Some(ms)),
+            _ => {
+                let problem = format!("\"deadlineMs\" must be a whole number from 1 to {MAX_DEADLINE_MS}");
+                Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_deadline_ms", problem))
+            }
+        },
+    }
 }
 
 /// A content block without the keys that only the daemon may set (R6).
