@@ -135,8 +135,7 @@ fn r4_replay_shows_what_a_live_turn_showed_and_finalises_all_but_the_spared() {
     );
     assert_eq!(
         replay.updates[0]["_meta"],
-        json!({"promptId": "p1", "timestamp": 1_767_323_045_678_i64, "qwen.session.recordId": "a",
-            "qwenTranscript": {"sourceRecordIds": ["a"]}})
+        json!({"promptId": "p1", "timestamp": 1_767_323_045_678_i64, "qwen.session.recordId": "a"})
     );
     assert_eq!(replay.open, [call_id("q1")]);
     let all = replay::window(&path, &Window::default(), &Finalise::all()).unwrap();

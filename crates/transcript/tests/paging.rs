@@ -66,6 +66,11 @@ fn pages_both_ways_together_are_the_whole() {
                 let request = PageRequest { direction, cursor, limit, max_bytes: u64::MAX };
                 let page = replay::page(&path, &request, &Finalise::all()).unwrap();
                 assert!(page.records <= limit);
+                for update in &page.updates {
+                    let meta = &update["_meta"];
+                    let from = &meta["qwenTranscript"]["sourceRecordIds"];
+                    assert_eq!(*from, serde_json::json!([meta["qwen.session.recordId"]]));
+                }
                 match direction {
                     Direction::Forward => all.extend(page.updates),
                     Direction::Backward => all.splice(0..0, page.updates).for_each(drop),

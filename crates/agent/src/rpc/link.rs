@@ -221,3 +221,69 @@ fn append_line(bytes: &mut Vec<u8>, line: &str) {
     bytes.extend_from_slice(line.as_bytes());
     bytes.push(b'\n');
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    fn update(text: &str) -> TransportFrame {
+        let message = RawJsonRpcMessage::notification("session/update".to_owned(), json!({ "text": text }));
+        TransportFrame::Single(message.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_holds_the_sender_back() {
+        let (mut client, agent) = tokio::io::duplex(64);
+        let (source, sink) = tokio::io::split(agent);
+        let link = link(source, sink);
+        let mut sent = 0;
+        // The first that must wait does wait; nothing is written, since the pipe holds 64 bytes.
+        loop {
+            let room = tokio::time::timeout(std::time::Duration::from_millis(50), link.pace.room());
+            if room.await.is_err() {
+                break;
+            }
+            link.channel.tx.unbounded_send(update("some text that is longer than the pipe is wide")).unwrap();
+            sent += 1;
+            assert!(sent <= MAX_WAITING + 1, "nothing holds the sender back");
+        }
+        let reading = tokio::spawn(async move {
+            let mut buffer = [0; 4096];
+            while client.read(&mut buffer).await.unwrap() > 0 {}
+        });
+        link.pace.room().await;
+        drop(link.channel);
+        assert!(matches!(link.writer.await, Ok(LinkEnd::Closed)));
+        reading.abort();
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_too_long_or_no_text_is_refused_and_the_next_is_read() {
+        let (client, agent) = tokio::io::duplex(1 << 20);
+        let (source, sink) = tokio::io::split(agent);
+        let mut link = link(source, sink);
+        let (mut answers, mut client) = tokio::io::split(client);
+        tokio::spawn(async move {
+            let chunk = vec![b'x'; 1 << 20];
+            for _ in 0..=MAX_LINE >> 20 {
+                client.write_all(&chunk).await.unwrap();
+            }
+            client.write_all(b"\n\xff\n{\"jsonrpc\":\"2.0\",\"method\":\"hello\"}\n").await.unwrap();
+            // Held open: the answers go the same way.
+            std::future::pending::<()>().await;
+        });
+        let frame = link.channel.rx.next().await.unwrap();
+        assert!(
+            matches!(frame, TransportFrame::Single(RawJsonRpcMessage::Notification(n)) if &*n.method == "hello")
+        );
+        let mut text = String::new();
+        while text.lines().count() < 2 {
+            let mut buffer = [0; 4096];
+            let read = answers.read(&mut buffer).await.unwrap();
+            text.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        }
+        assert!(text.contains("a line is longer than") && text.contains("a line is not UTF-8"), "{text}");
+    }
+}

@@ -306,6 +306,16 @@ impl Client {
         self.begin("session/prompt", json!({"sessionId": session, "prompt": [block], "_meta": meta})).await
     }
 
+    /// [`Self::prompt`], and the JSON-RPC id of the request.
+    pub(crate) async fn prompt_with_id(
+        &mut self,
+        session: &str,
+        text: &str,
+    ) -> (u64, oneshot::Receiver<Reply>) {
+        let id = self.next;
+        (id, self.prompt(session, text).await)
+    }
+
     /// Sends a prompt without text, by a key of `_meta`.
     pub(crate) async fn special(&mut self, session: &str, key: &str) -> oneshot::Receiver<Reply> {
         let meta = json!({key: true, "qwen-code/invocation": {"version": 1, "sessionId": session, "promptId": "p-again"}});

@@ -243,3 +243,17 @@ async fn an_error_is_never_an_answer() {
     assert_eq!(reply.unwrap()["_meta"]["holdpoint.parked"], true);
     assert!(place.results(&session).is_empty());
 }
+
+#[tokio::test]
+async fn r10_a_prompt_that_is_withdrawn_decides_nothing() {
+    let place = Place::new();
+    let script = Script::new([calls(vec![question("a")])]);
+    let mut client = Client::daemon(place.config(), script.clone()).await;
+    let session = client.new_session(&place).await;
+    let (id, end) = client.prompt_with_id(&session, "go").await;
+    let asked = client.asked().await;
+    client.notify("$/cancel_request", json!({"requestId": id})).await;
+    client.reply(&asked, json!({"outcome": {"outcome": "cancelled"}})).await;
+    assert_eq!(end.await.unwrap().unwrap()["_meta"]["holdpoint.parked"], true);
+    assert!(place.results(&session).is_empty());
+}

@@ -1,8 +1,13 @@
 //! One record of a transcript, read leniently and written exactly.
 
-use holdpoint_model::history::{Content, Part, Role};
+mod fast;
+mod read;
+
+use holdpoint_model::history::Content;
 use holdpoint_model::ids::{CallId, PromptId, RecordId, SessionId};
 use serde_json::{Map, Value, json};
+
+pub(crate) use read::{read_contents, read_line, read_slim, whole_prefix};
 
 /// The format that we write and the newest that we read. It stands in `holdpoint.v` of each record of ours; a
 /// record without one is another tool's.
@@ -273,59 +278,6 @@ impl Record {
         map.extend(self.extra.clone());
         map
     }
-
-    fn from_map(mut map: Map<String, Value>) -> Self {
-        let kind = take_text(&mut map, "type").map_or(Kind::Other(String::new()), |text| Kind::parse(&text));
-        let parent = match map.get("parentUuid") {
-            None => Parent::Unsaid,
-            Some(Value::Null) => Parent::Root,
-            Some(_) => take_text(&mut map, "parentUuid")
-                .and_then(|text| RecordId::new(text).ok())
-                .map_or(Parent::Unsaid, Parent::Of),
-        };
-        map.shift_remove("parentUuid");
-        let message = match map.shift_remove("message") {
-            Some(Value::Object(message)) => Some(read_message(message, &kind)),
-            Some(other) => {
-                map.insert("message".to_owned(), other);
-                None
-            }
-            None => None,
-        };
-        let tool_result = match map.shift_remove("toolCallResult") {
-            Some(Value::Object(result)) => Some(ToolCallResult::from_map(result)),
-            Some(other) => {
-                map.insert("toolCallResult".to_owned(), other);
-                None
-            }
-            None => None,
-        };
-        let own = match map.shift_remove(OWN) {
-            Some(Value::Object(mut own)) => {
-                own.shift_remove("v");
-                Some(own)
-            }
-            _ => None,
-        };
-        Self {
-            uuid: take_text(&mut map, "uuid").and_then(|text| RecordId::new(text).ok()),
-            parent,
-            session_id: take_text(&mut map, "sessionId"),
-            timestamp: take_text(&mut map, "timestamp"),
-            kind,
-            subtype: take_text(&mut map, "subtype"),
-            cwd: take_text(&mut map, "cwd"),
-            version: take_text(&mut map, "version"),
-            prompt_id: take_text(&mut map, "daemonPromptId").and_then(|text| PromptId::new(text).ok()),
-            message,
-            model: take_text(&mut map, "model"),
-            usage: map.shift_remove("usageMetadata"),
-            tool_result,
-            system_payload: map.shift_remove("systemPayload"),
-            own,
-            extra: map,
-        }
-    }
 }
 
 impl ToolCallResult {
@@ -346,69 +298,6 @@ impl ToolCallResult {
         map.extend(self.extra.clone());
         Value::Object(map)
     }
-
-    fn from_map(mut map: Map<String, Value>) -> Self {
-        Self {
-            call_id: take_text(&mut map, "callId").and_then(|text| CallId::new(text).ok()),
-            status: take_text(&mut map, "status"),
-            execution_status: take_text(&mut map, "executionStatus"),
-            result_display: map.shift_remove("resultDisplay").filter(|display| !display.is_null()),
-            extra: map,
-        }
-    }
-}
-
-/// Takes a text out of a map; anything else stays where it is.
-fn take_text(map: &mut Map<String, Value>, key: &str) -> Option<String> {
-    if !map.get(key)?.is_string() {
-        return None;
-    }
-    match map.shift_remove(key) {
-        Some(Value::String(text)) => Some(text),
-        _ => None,
-    }
-}
-
-fn read_message(mut message: Map<String, Value>, kind: &Kind) -> Content {
-    let role = match message.get("role").and_then(Value::as_str) {
-        Some("model" | "assistant") => Role::Model,
-        Some(_) => Role::User,
-        None if *kind == Kind::Assistant => Role::Model,
-        None => Role::User,
-    };
-    let parts = match message.shift_remove("parts") {
-        Some(Value::Array(parts)) => parts.into_iter().filter_map(read_part).collect(),
-        Some(Value::String(text)) => vec![Part::text(text)],
-        _ => Vec::new(),
-    };
-    Content { role, parts }
-}
-
-/// Reads a list of entries as a compressed history holds them.
-pub(crate) fn read_contents(value: &Value) -> Option<Vec<Content>> {
-    let list = value.as_array()?.iter().filter_map(Value::as_object);
-    Some(list.map(|message| read_message(message.clone(), &Kind::User)).collect())
-}
-
-/// Reads one part. An id that is none of ours makes a call without an id, and a part that is no part at all is
-/// kept as it is.
-fn read_part(value: Value) -> Option<Part> {
-    if let Value::String(text) = value {
-        return Some(Part::text(text));
-    }
-    if let Ok(part) = serde_json::from_value::<Part>(value.clone()) {
-        return Some(part);
-    }
-    let Value::Object(mut map) = value else { return None };
-    for key in ["functionCall", "functionResponse"] {
-        if let Some(inner) = map.get_mut(key).and_then(Value::as_object_mut) {
-            inner.shift_remove("id");
-        }
-    }
-    match serde_json::from_value::<Part>(Value::Object(map.clone())) {
-        Ok(part) => Some(part),
-        Err(_) => Some(Part { extra: map, ..Part::default() }),
-    }
 }
 
 /// The format that a record names, if it names one.
@@ -416,129 +305,10 @@ fn format_of(map: &Map<String, Value>) -> Option<u64> {
     map.get(OWN)?.get("v")?.as_u64()
 }
 
-/// What a line turned out to be.
-#[derive(Debug, Default)]
-pub(crate) struct Line {
-    /// The records on it, with the offset of each in the line: one, or two where the newline between them was
-    /// damaged.
-    pub(crate) records: Vec<(usize, Record)>,
-    /// Something on it could not be read.
-    pub(crate) damaged: bool,
-    /// A format newer than ours.
-    pub(crate) newer: Option<u64>,
-}
-
-/// Reads a line without its end. A blank one is no record and no damage.
-pub(crate) fn read_line(line: &[u8]) -> Line {
-    let mut read = Line::default();
-    if line.iter().all(u8::is_ascii_whitespace) {
-        return read;
-    }
-    if let Ok(Value::Object(map)) = serde_json::from_slice(line) {
-        read.take(0, map);
-        return read;
-    }
-    read.damaged = true;
-    // A record is whole up to the damage: if the line starts with one, only what follows is lost; and where
-    // the damage is the newline itself, what follows is whole too.
-    let mut values = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
-    let first = values.next();
-    let end = values.byte_offset();
-    if let Some(Ok(Value::Object(map))) = first {
-        read.take(0, map);
-        let rest = line.get(end + 1..).unwrap_or_default();
-        if let Ok(Value::Object(map)) = serde_json::from_slice(rest) {
-            read.take(end + 1, map);
-        }
-    }
-    read
-}
-
-/// What the path through a file needs of a record.
-#[derive(Debug)]
-pub(crate) struct Slim {
-    /// Where the record starts on its line.
-    pub(crate) at: usize,
-    /// How long it is.
-    pub(crate) length: usize,
-    pub(crate) uuid: Option<RecordId>,
-    pub(crate) parent: Parent,
-}
-
-/// [`Line`] for a reader that wants the path only.
-#[derive(Debug, Default)]
-pub(crate) struct SlimLine {
-    pub(crate) records: Vec<Slim>,
-    pub(crate) damaged: bool,
-    pub(crate) newer: Option<u64>,
-}
-
-/// [`read_line`], without building what is not needed: this runs over whole files. Whatever is unusual goes
-/// through [`read_line`].
-pub(crate) fn read_slim(line: &[u8]) -> SlimLine {
-    /// The fields, where they are what we write; anything else fails, and takes the slow way.
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Fields {
-        uuid: RecordId,
-        parent_uuid: RecordId,
-        holdpoint: Option<Own>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Own {
-        v: u64,
-    }
-    match serde_json::from_slice::<Fields>(line) {
-        Ok(Fields { uuid, parent_uuid, holdpoint })
-            if holdpoint.as_ref().is_none_or(|own| own.v <= FORMAT) =>
-        {
-            let slim = Slim { at: 0, length: line.len(), uuid: Some(uuid), parent: Parent::Of(parent_uuid) };
-            SlimLine { records: vec![slim], damaged: false, newer: None }
-        }
-        _ => {
-            let read = read_line(line);
-            let mut ends = read.records.iter().skip(1).map(|(at, _)| at - 1).collect::<Vec<_>>();
-            ends.push(line.len());
-            // Of a damaged line only its first record may be followed by rubbish.
-            if read.damaged && read.records.len() == 1 {
-                ends[0] = whole_prefix(line).unwrap_or(line.len());
-            }
-            let records = read
-                .records
-                .into_iter()
-                .zip(ends)
-                .map(|((at, record), end)| Slim {
-                    at,
-                    length: end - at,
-                    uuid: record.uuid,
-                    parent: record.parent,
-                })
-                .collect();
-            SlimLine { records, damaged: read.damaged, newer: read.newer }
-        }
-    }
-}
-
-/// The length of the whole record that a line without an end starts with, if it does.
-pub(crate) fn whole_prefix(line: &[u8]) -> Option<usize> {
-    let mut values = serde_json::Deserializer::from_slice(line).into_iter::<Value>();
-    match values.next() {
-        Some(Ok(Value::Object(_))) => Some(values.byte_offset()),
-        _ => None,
-    }
-}
-
-impl Line {
-    fn take(&mut self, at: usize, map: Map<String, Value>) {
-        match format_of(&map) {
-            Some(found) if found > FORMAT => self.newer = Some(found),
-            _ => self.records.push((at, Record::from_map(map))),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use holdpoint_model::history::Role;
+
     use super::*;
 
     fn only(line: &str) -> Record {

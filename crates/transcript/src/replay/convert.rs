@@ -107,6 +107,8 @@ pub fn usage_of(metadata: &Value) -> Option<Value> {
 pub struct Converter {
     open: Vec<OpenCall>,
     finalise: Option<BTreeSet<CallId>>,
+    /// Updates name the records that they come from, as pages of a transcript do (`WIRE` a.4).
+    sources: bool,
 }
 
 #[derive(Debug)]
@@ -125,7 +127,14 @@ impl Converter {
             Finalise::Leave => None,
             Finalise::Close { spare } => Some(spare.clone()),
         };
-        Self { open: Vec::new(), finalise }
+        Self { open: Vec::new(), finalise, sources: false }
+    }
+
+    /// Has each update name its source records, as `qwenTranscript` of a page does.
+    #[must_use]
+    pub fn with_sources(mut self) -> Self {
+        self.sources = true;
+        self
     }
 
     /// The updates of one record, appended to `out`.
@@ -139,7 +148,7 @@ impl Converter {
             // The next message: what has no result by now gets none (results stand behind their call).
             self.close(out);
         }
-        let meta = meta_of(record);
+        let meta = meta_of(record, self.sources);
         for (index, part) in message.parts.iter().enumerate() {
             if let Some(call) = &part.function_call {
                 self.call(record, index, call, &meta, out);
@@ -154,16 +163,15 @@ impl Converter {
                 };
                 let mut meta = meta.clone();
                 if let Some(subtype) = &record.subtype {
-                    meta.insert("qwen.session.subtype".to_owned(), json!(subtype));
+                    put(&mut meta, "qwen.session.subtype", subtype.clone());
                 }
-                out.push(json!({ "sessionUpdate": kind, "content": content, "_meta": meta }));
+                out.push(chunk(kind, content, meta));
             }
         }
         if let Some(usage) = record.usage.as_ref().and_then(usage_of) {
             let mut meta = meta;
-            meta.insert("usage".to_owned(), usage);
-            let content = json!({ "type": "text", "text": "" });
-            out.push(json!({ "sessionUpdate": "agent_message_chunk", "content": content, "_meta": meta }));
+            put(&mut meta, "usage", usage);
+            out.push(chunk("agent_message_chunk", text_block(String::new()), meta));
         }
     }
 
@@ -192,20 +200,20 @@ impl Converter {
             ToString::to_string,
         );
         let mut meta = meta.clone();
-        meta.insert("toolName".to_owned(), json!(call.name));
-        meta.insert("provenance".to_owned(), json!("builtin"));
+        put(&mut meta, "toolName", call.name.clone());
+        put(&mut meta, "provenance", "builtin");
         let Description { title, kind } = describe(&call.name, &call.args);
-        out.push(json!({
-            "sessionUpdate": "tool_call",
-            "toolCallId": shown,
-            "status": "in_progress",
-            "title": title,
-            "kind": kind,
-            "content": [],
-            "locations": [],
-            "rawInput": call.args,
-            "_meta": meta,
-        }));
+        let mut update = Map::with_capacity(9);
+        put(&mut update, "sessionUpdate", "tool_call");
+        put(&mut update, "toolCallId", shown.clone());
+        put(&mut update, "status", "in_progress");
+        put(&mut update, "title", title);
+        put(&mut update, "kind", kind);
+        put(&mut update, "content", Vec::<Value>::new());
+        put(&mut update, "locations", Vec::<Value>::new());
+        put(&mut update, "rawInput", call.args.clone());
+        put(&mut update, "_meta", meta.clone());
+        out.push(Value::Object(update));
         self.open.push(OpenCall { shown, id: call.id.clone(), name: call.name.clone(), meta });
     }
 
@@ -232,24 +240,23 @@ impl Converter {
             None => !response.is_error(),
         };
         let mut meta = meta.clone();
-        meta.insert("toolName".to_owned(), json!(response.name));
+        put(&mut meta, "toolName", response.name.clone());
         if let Some(cause) = record.own("cause") {
-            meta.insert("holdpoint.cause".to_owned(), cause.clone());
+            put(&mut meta, "holdpoint.cause", cause.clone());
         }
         let display = result.and_then(|result| result.result_display.as_ref());
-        let mut update = json!({
-            "sessionUpdate": "tool_call_update",
-            "toolCallId": shown,
-            "status": if success { "completed" } else { "failed" },
-            "content": result_content(record, response, display),
-        });
+        let mut update = Map::with_capacity(6);
+        put(&mut update, "sessionUpdate", "tool_call_update");
+        put(&mut update, "toolCallId", shown);
+        put(&mut update, "status", if success { "completed" } else { "failed" });
+        put(&mut update, "content", result_content(record, response, display));
         if let Some(display) = display
             && display.get("type").and_then(Value::as_str) == Some("ask_user_question_answers")
         {
-            update["rawOutput"] = display.clone();
+            put(&mut update, "rawOutput", display.clone());
         }
-        update["_meta"] = Value::Object(meta);
-        out.push(update);
+        put(&mut update, "_meta", meta);
+        out.push(Value::Object(update));
     }
 
     /// Closes the open calls that are not spared.
@@ -265,15 +272,38 @@ impl Converter {
                 "sessionUpdate": "tool_call_update",
                 "toolCallId": call.shown,
                 "status": "failed",
-                "content": [text_content(MISSING)],
+                "content": [text_content(MISSING.to_owned())],
                 "_meta": call.meta,
             }));
         }
     }
 }
 
-fn text_content(text: &str) -> Value {
-    json!({ "type": "content", "content": { "type": "text", "text": text } })
+/// Adds a field. Windows hold thousands of updates, so they are built without a detour.
+fn put(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+    map.insert(key.to_owned(), value.into());
+}
+
+fn chunk(kind: &str, content: Value, meta: Map<String, Value>) -> Value {
+    let mut update = Map::with_capacity(3);
+    put(&mut update, "sessionUpdate", kind);
+    put(&mut update, "content", content);
+    put(&mut update, "_meta", meta);
+    Value::Object(update)
+}
+
+fn text_block(text: String) -> Value {
+    let mut block = Map::with_capacity(2);
+    put(&mut block, "type", "text");
+    put(&mut block, "text", text);
+    Value::Object(block)
+}
+
+fn text_content(text: String) -> Value {
+    let mut content = Map::with_capacity(2);
+    put(&mut content, "type", "content");
+    put(&mut content, "content", text_block(text));
+    Value::Object(content)
 }
 
 /// What a result shows: what was shown live where the record kept it, a diff where it tells one, else its
@@ -287,21 +317,25 @@ fn result_content(record: &Record, response: &FunctionResponse, display: Option<
         (Some(path), Some(new)) => {
             json!([{ "type": "diff", "path": path, "oldText": of("originalContent"), "newText": new }])
         }
-        _ => json!([text_content(&response.text())]),
+        _ => Value::Array(vec![text_content(response.text())]),
     }
 }
 
-fn meta_of(record: &Record) -> Map<String, Value> {
-    let mut meta = Map::new();
+fn meta_of(record: &Record, sources: bool) -> Map<String, Value> {
+    let mut meta = Map::with_capacity(6);
     if let Some(prompt) = &record.prompt_id {
-        meta.insert("promptId".to_owned(), json!(prompt));
+        put(&mut meta, "promptId", prompt.as_str());
     }
     if let Some(millis) = record.millis() {
-        meta.insert("timestamp".to_owned(), json!(millis));
+        put(&mut meta, "timestamp", millis);
     }
     if let Some(id) = &record.uuid {
-        meta.insert("qwen.session.recordId".to_owned(), json!(id));
-        meta.insert("qwenTranscript".to_owned(), json!({ "sourceRecordIds": [id] }));
+        put(&mut meta, "qwen.session.recordId", id.as_str());
+        if sources {
+            let mut from = Map::with_capacity(1);
+            put(&mut from, "sourceRecordIds", vec![id.as_str()]);
+            put(&mut meta, "qwenTranscript", from);
+        }
     }
     meta
 }
@@ -309,7 +343,7 @@ fn meta_of(record: &Record) -> Map<String, Value> {
 /// The content block of a part that a person can be shown.
 fn content_of(part: &Part) -> Option<Value> {
     if let Some(text) = &part.text {
-        return (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
+        return (!text.is_empty()).then(|| text_block(text.clone()));
     }
     let data = part.extra.get("inlineData")?;
     let (mime, bytes) = (data.get("mimeType")?.as_str()?, data.get("data")?.as_str()?);

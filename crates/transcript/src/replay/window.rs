@@ -88,14 +88,13 @@ pub fn window(path: &Utf8Path, window: &Window, finalise: &Finalise) -> Result<R
     });
     let damaged = walk.damaged;
     let records: Vec<Record> = kept.into_iter().rev().map(|placed| placed.record).collect();
-    let (updates, open) = convert(&records, finalise, true);
+    let (updates, open) = convert(&records, Converter::new(finalise), true);
     Ok(Replay { updates, cut, open, records: records.len(), damaged })
 }
 
 /// The updates of records, and the calls that stay open. Calls at the end are finalised only where nothing
 /// follows.
-fn convert(records: &[Record], finalise: &Finalise, at_end: bool) -> (Vec<Value>, Vec<CallId>) {
-    let mut converter = Converter::new(finalise);
+fn convert(records: &[Record], mut converter: Converter, at_end: bool) -> (Vec<Value>, Vec<CallId>) {
     let mut updates = Vec::new();
     for record in records {
         converter.record(record, &mut updates);
@@ -250,6 +249,6 @@ fn finish(
     started: Option<String>,
     updated: Option<String>,
 ) -> Page {
-    let (updates, _) = convert(&records, finalise, at_end);
+    let (updates, _) = convert(&records, Converter::new(finalise).with_sources(), at_end);
     Page { updates, next, at_end, started, updated, records: records.len() }
 }
