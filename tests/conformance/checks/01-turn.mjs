@@ -8,6 +8,11 @@ const update = (events, kind) => events.map((event) => event.data?.update).filte
 scenario(1, 'a turn with a question', async (t) => {
   const machine = await t.daemon();
   const client = machine.sdk();
+  const created = await machine.call('POST', '/session', { body: { cwd: machine.work, sessionScope: 'thread' } });
+  t.check('1.create.fields', shape(created.body, ['sessionId', 'workspaceCwd', 'attached', 'clientId', 'createdAt']), EXACT);
+  t.check('1.create.values', [created.status, created.body.attached, created.body.workspaceCwd === machine.work,
+    /^client_[0-9a-f-]{36}$/.test(created.body.clientId)], [200, false, true, true]);
+
   const caps = await client.capabilities();
   t.check('1.capabilities.fields', shape(caps, ['v', 'protocolVersions', 'mode', 'features', 'sessionLiveStatePollIntervalMs',
     'modelServices', 'workspaceCwd', 'transports', 'policy', 'limits', 'workspaces', 'supportedLanguages'], ['qwenCodeVersion']), EXACT);
@@ -22,11 +27,6 @@ scenario(1, 'a turn with a question', async (t) => {
     'non_blocking_prompt'];
   t.check('1.capabilities.missing features', core.filter((tag) => !caps.features.includes(tag)), []);
   t.check('1.capabilities.durable_questions', caps.features.includes('durable_questions'), true);
-
-  const created = await machine.call('POST', '/session', { body: { cwd: machine.work, sessionScope: 'thread' } });
-  t.check('1.create.fields', shape(created.body, ['sessionId', 'workspaceCwd', 'attached', 'clientId', 'createdAt']), EXACT);
-  t.check('1.create.values', [created.status, created.body.attached, created.body.workspaceCwd === machine.work,
-    /^client_[0-9a-f-]{36}$/.test(created.body.clientId)], [200, false, true, true]);
 
   const session = await machine.sdkSession(client);
   const seen = [];

@@ -24,8 +24,12 @@ async function cast(stream, session, requestId, body, clientId, options = {}) {
   return { answer, brief: brief(answer) };
 }
 
-const about = (stream, requestId) => stream.events
-  .filter((event) => event.data?.requestId === requestId && event.type !== 'permission_request').map((event) => event.type);
+/** The types of the first `n` events about a request, the request itself left out. */
+async function about(stream, requestId, n) {
+  const fits = (event) => event.data?.requestId === requestId && event.type !== 'permission_request';
+  await stream.wait(`${n} events about the request`, () => stream.events.filter(fits).length >= n);
+  return stream.events.filter(fits).map((event) => event.type);
+}
 
 async function resolved(stream, requestId) {
   return stream.wait('permission_resolved', (event) => event.type === 'permission_resolved' && event.data.requestId === requestId);
@@ -38,7 +42,7 @@ scenario(4, 'first-responder', async (t) => {
   const event = await resolved(stream, q.requestId);
   t.check('4.first-responder.voter', [event.data.voterClientId === b.clientId, event.originatorClientId === b.clientId], [true, true]);
   t.check('4.first-responder.A is late', (await cast(stream, a, q.requestId, yes(), a.clientId)).brief, '404');
-  t.check('4.first-responder.events', about(stream, q.requestId), ['permission_resolved', 'permission_already_resolved']);
+  t.check('4.first-responder.events', await about(stream, q.requestId, 2), ['permission_resolved', 'permission_already_resolved']);
   await a.idle();
   q = await a.ask();
   t.check('4.first-responder.anonymous', (await cast(stream, a, q.requestId, yes())).brief, '200');
@@ -93,6 +97,7 @@ scenario(4, 'consensus', async (t) => {
   const late = await a.join();
   t.check('4.consensus.late joiner', (await cast(stream, a, q.requestId, yes(), late.clientId)).brief, '403 permission_forbidden');
   t.check('4.consensus.anonymous', (await cast(stream, a, q.requestId, yes())).brief, '403 permission_forbidden');
+  await about(stream, q.requestId, 2);
   t.check('4.consensus.reasons', stream.of('permission_forbidden').map((event) => event.data.reason), ['designated_mismatch', 'designated_mismatch']);
   const first = await cast(stream, a, q.requestId, yes(), a.clientId);
   t.check('4.consensus.A', [first.brief, first.answer.body], ['200', {}]);
@@ -104,7 +109,7 @@ scenario(4, 'consensus', async (t) => {
   t.check('4.consensus.still open', (await a.status()).pendingInteractionCount, 1);
   t.check('4.consensus.B', (await cast(stream, a, q.requestId, yes(), b.clientId)).brief, '200');
   await resolved(stream, q.requestId);
-  t.check('4.consensus.events', about(stream, q.requestId),
+  t.check('4.consensus.events', await about(stream, q.requestId, 4),
     ['permission_forbidden', 'permission_forbidden', 'permission_partial_vote', 'permission_resolved']);
   t.check('4.consensus.after', (await cast(stream, a, q.requestId, yes(), b.clientId)).brief, '404');
   await a.idle();

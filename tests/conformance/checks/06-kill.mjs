@@ -31,7 +31,7 @@ async function restored(t, n) {
 
 async function wake(sessions) {
   for (const session of sessions) {
-    await session.load();
+    session.clientId = (await session.load()).body.clientId;
     [session.question] = await session.open();
   }
 }

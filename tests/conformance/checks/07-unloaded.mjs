@@ -1,5 +1,6 @@
 // 7: after each kind of restart and without a load: the old vote, the list, the stream, the prompt id.
-import { RESTORE, yes } from '../lib/machine.mjs';
+import { PATIENCE } from '../lib/http.mjs';
+import { RESTORE, Session, yes } from '../lib/machine.mjs';
 import { brief, scenario } from '../lib/suite.mjs';
 
 const row = async (machine, session) => (await machine.list()).find((each) => each.sessionId === session.id);
@@ -61,7 +62,8 @@ scenario(7, 'a load wakes', async (t) => {
   const machine = await t.daemon();
   const session = await machine.sdkSession();
   const accepted = await session.submitPrompt({ prompt: [{ type: 'text', text: 'please ASK' }] });
-  for await (const event of session.events()) if (event.type === 'permission_request') break;
+  for await (const event of session.events({ signal: AbortSignal.timeout(PATIENCE) })) if (event.type === 'permission_request') break;
+  await new Session(machine, session).stored();
   await machine.kill();
   await machine.start([RESTORE]);
   const heartbeat = await machine.call('POST', `/session/${session.sessionId}/heartbeat`, { body: {}, clientId: session.clientId });
@@ -70,7 +72,7 @@ scenario(7, 'a load wakes', async (t) => {
   // The same SDK object: its old cursor and its old epoch.
   const seen = [];
   let voted;
-  for await (const event of session.events()) {
+  for await (const event of session.events({ signal: AbortSignal.timeout(PATIENCE) })) {
     seen.push(event);
     if (event.type === 'permission_request') {
       voted = await session.respondToSessionPermission(event.data.requestId, yes()).catch((error) => `throws ${error.status}`);

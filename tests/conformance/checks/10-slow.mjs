@@ -7,6 +7,9 @@ scenario(10, 'a slow reader', async (t) => {
   const session = await machine.session();
   const slow = await session.stream({ cursor: 0, query: '?maxQueued=16', paused: true });
   const quick = await session.stream({ cursor: 0 });
+  // The quick reader sets the pace: the model is never more than a few pieces ahead of it.
+  const read = () => quick.events.filter((event) => event.data?.update?.sessionUpdate === 'agent_message_chunk').length;
+  machine.model.pace = (sent) => quick.wait(`piece ${sent}`, () => read() >= sent - 4, Math.max(0, quick.events.length - 1));
   await session.prompt('please FLOOD');
   const request = await quick.type('permission_request');
   slow.resume();

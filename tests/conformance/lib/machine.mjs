@@ -48,6 +48,22 @@ function ended(pid) {
   }
 }
 
+/** Daemons that run now; none may outlive the suite. */
+const running = new Set();
+function killAll() {
+  for (const pid of running) {
+    for (const each of [...below(pid), pid]) {
+      try {
+        process.kill(each, 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
+    }
+  }
+}
+process.on('exit', killAll);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
+
 export class Machine {
   /**
    * `template` starts a daemon; `policy` is what both kinds of settings file say about votes. Both are written, so that
@@ -88,8 +104,7 @@ export class Machine {
 
   /** A life of the daemon; it is healthy when this returns. */
   async start(flags = [RESTORE], { headers = {}, env = {} } = {}) {
-    const end = Date.now() + PATIENCE;
-    for (;;) {
+    for (let tries = 0; ; tries += 1) {
       const line = this.template.replaceAll('{port}', this.port).replaceAll('{ws}', this.work).replaceAll('{flags}', flags.join(' '));
       const log = openSync(join(this.dir, 'log'), 'a');
       const child = spawn('bash', ['-c', `exec ${line}`], {
@@ -103,15 +118,16 @@ export class Machine {
       });
       closeSync(log);
       this.child = child;
+      running.add(child.pid);
       let over = false;
-      this.gone = new Promise((resolve) => child.once('exit', (code, signal) => { over = true; resolve({ code, signal }); }));
+      this.gone = new Promise((resolve) => child.once('exit', (code, signal) => { over = true; running.delete(child.pid); resolve({ code, signal }); }));
       const healthy = await until('the daemon is healthy', async () => {
         if (over) return 'ended';
         return (await call(this.base, 'GET', '/health', { headers }).catch(() => undefined))?.status === 200;
       });
       if (healthy === true) return;
       // Somebody's outgoing connection may hold the port for a moment, or a dead process its lock.
-      if (Date.now() > end) throw new Error(`the daemon does not start: ${this.log().slice(-2000)}`);
+      if (tries > 20) throw new Error(`the daemon does not start: ${this.log().slice(-400)}`);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
   }
@@ -235,8 +251,23 @@ export class Session {
     if (accepted.status !== 202) throw new Error(`prompt: ${accepted.status} ${JSON.stringify(accepted.body)}`);
     const all = await this.open(n);
     this.promptId = accepted.body.promptId;
-    this.asked = all;
+    await this.stored(all.length);
     return all[0];
+  }
+
+  /**
+   * Waits until `n` question calls of the last prompt are in the transcript, for a daemon that shows a question before it
+   * stores it; a kill would lose it otherwise, and no check here is about that.
+   */
+  async stored(n = 1) {
+    if (!this.machine.storesLate) return;
+    await until('the question is stored', async () => {
+      const page = await this.machine.call('GET', `${this.path}/transcript?direction=backward&limit=50`);
+      const events = page.body?.events ?? [];
+      const prompt = events.findLastIndex((event) => event.data.sessionUpdate === 'user_message_chunk');
+      const calls = events.slice(prompt + 1).filter((event) => event.data.sessionUpdate === 'tool_call');
+      return calls.length >= n;
+    });
   }
 
   vote(requestId, body = yes(), options = {}) {

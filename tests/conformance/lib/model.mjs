@@ -41,6 +41,8 @@ function badArguments(kind) {
 export class Model {
   /** What was asked of it: `{trigger, results: [{id, content}], messages}`, in order. */
   requests = [];
+  /** Awaited before each piece of text, with the number of pieces sent: a test can hold the model back. */
+  pace = async () => {};
   #calls = 0;
 
   static async start() {
@@ -128,11 +130,19 @@ export class Model {
     const send = async (delta, finish_reason = null, extra = {}) => {
       const frame = { ...head, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }], ...extra };
       if (!response.write(`data: ${JSON.stringify(frame)}\n\n`)) {
-        await new Promise((resolve) => { response.once('drain', resolve); response.once('close', resolve); });
+        if (response.destroyed) return;
+        await new Promise((resolve) => {
+          const go = () => { response.off('drain', go); response.off('close', go); resolve(); };
+          response.on('drain', go);
+          response.on('close', go);
+        });
       }
     };
     await send({ role: 'assistant', content: '' });
-    for (const piece of plan.pieces) await send({ content: piece });
+    for (const [sent, piece] of plan.pieces.entries()) {
+      await this.pace(sent);
+      await send({ content: piece });
+    }
     for (const [index, call] of plan.calls.entries()) await send({ tool_calls: [{ index, ...call }] });
     await send({}, finish, { usage });
     response.end('data: [DONE]\n\n');

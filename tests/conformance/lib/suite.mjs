@@ -33,6 +33,7 @@ class Run {
 
   async machine(options) {
     const machine = await Machine.create(this.target.template, options);
+    machine.storesLate = this.target.name === 'peer';
     this.machines.push(machine);
     return machine;
   }
