@@ -8,13 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use axum::serve::ListenerExt as _;
 use camino::Utf8PathBuf;
 use holdpoint_acp_host::{AcpAgents, AgentCommand, HostConfig, Limits, Restore};
 use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
 use holdpoint_ledger::{DataDirLock, SqliteLedger};
 use holdpoint_model::policy::Strategy;
-use holdpoint_server::{App, ServerConfig, router};
+use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, router};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -69,6 +68,15 @@ pub(crate) struct ServeArgs {
     /// Need the token for /health too
     #[arg(long)]
     require_auth: bool,
+    /// Let pages of this site talk to the daemon; may be given several times; * and plain http need a token
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Refuse more than 10 prompts, 30 changes or 120 reads a minute from one client
+    #[arg(long)]
+    rate_limit: bool,
+    /// Most sessions that may be live at a time; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_sessions: usize,
     #[command(flatten)]
     model: ModelArgs,
     /// How long a question is asked, in milliseconds; 0 is for ever
@@ -152,6 +160,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     if args.require_auth && token.is_none() {
         bail!("--require-auth needs a token: set HOLDPOINT_TOKEN");
     }
+    let origins = AllowedOrigins::parse(&args.allow_origin, token.is_some()).context("--allow-origin")?;
     let url = url(&hostname, address);
     lock.describe(&url);
     let config = ServerConfig {
@@ -159,6 +168,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         hostname,
         token,
         require_auth: args.require_auth,
+        origins,
+        rate_limit: args.rate_limit,
         workspaces: workspaces.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.clone(),
@@ -168,13 +179,10 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     metrics::set_global_recorder(recorder).context("metrics were set up twice")?;
     let app = App::new(engine.clone(), config, metrics);
 
-    let service = router(app).into_make_service_with_connect_info::<SocketAddr>();
     let stopping = engine.clone();
-    // An event must not wait for the next one; a connection that refuses the option is only a little slower.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    let server =
-        axum::serve(listener, service).with_graceful_shutdown(async move { stopping.stopping().await });
-    let mut server = tokio::spawn(server.into_future());
+    let mut server = tokio::spawn(async move {
+        holdpoint_server::serve(listener, router(app), ConnectionLimits::default(), stopping.stopping()).await;
+    });
     println!(
         "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {}",
         env!("CARGO_PKG_VERSION"),
@@ -191,7 +199,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
 }
 
 /// Stops within [`STOP_LIMIT`]. A second signal ends the process at once.
-async fn stop(engine: &Engine, server: tokio::task::JoinHandle<std::io::Result<()>>) {
+async fn stop(engine: &Engine, server: tokio::task::JoinHandle<()>) {
     let work = async {
         engine.stop().await;
         let _ = tokio::time::timeout(DRAIN_LIMIT, server).await;
@@ -278,6 +286,7 @@ fn engine_config(
         quorum: file.policy.quorum,
         ask_timeout: (limit > 0).then(|| Duration::from_millis(limit)),
         ring_size: args.event_ring_size,
+        max_sessions: (args.max_sessions > 0).then_some(args.max_sessions),
         max_prompts: (args.max_pending_prompts_per_session > 0)
             .then_some(args.max_pending_prompts_per_session),
         ..EngineConfig::new(data_dir.clone(), primary)

@@ -1,12 +1,18 @@
 //! Request bodies: JSON objects, with an error that says what is wrong and where.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::StatusCode;
 use serde_json::{Map, Value};
+use tokio::time::timeout;
 
 use crate::MAX_BODY;
 use crate::error::ApiError;
+
+/// How long a body may take. The largest one needs 170 kB/s for it.
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// A body that must be a JSON object.
 pub(crate) struct Object(pub(crate) Map<String, Value>);
@@ -37,7 +43,12 @@ impl<S: Send + Sync> FromRequest<S> for MaybeObject {
 }
 
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Option<Value>, ApiError> {
-    let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+    let reading = timeout(MAX_TIME, Bytes::from_request(request, state)).await;
+    let bytes = reading.map_err(|_| {
+        let problem = format!("the body did not arrive within {} s", MAX_TIME.as_secs());
+        ApiError::bare(StatusCode::REQUEST_TIMEOUT, problem)
+    })?;
+    let bytes = bytes.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             ApiError::bare(rejection.status(), format!("the body is larger than {MAX_BODY} bytes"))
         } else {

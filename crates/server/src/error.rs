@@ -105,6 +105,12 @@ impl From<EngineError> for ApiError {
                     .with("boundWorkspace", bound)
                     .with("requestedWorkspace", requested)
             }
+            EngineError::TooManySessions { limit } => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "session_limit_exceeded", text)
+                    .with("limit", limit)
+                    .with("scope", "total")
+                    .retry_after(5)
+            }
             EngineError::Rejected(rejection) => rejected(&rejection),
             EngineError::LedgerUnavailable(_) => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "ledger_unavailable", text)

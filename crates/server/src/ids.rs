@@ -30,5 +30,6 @@ pub(crate) fn surface(headers: &HeaderMap) -> String {
 
 /// Whether a text can name a surface.
 pub(crate) fn is_surface(name: &str) -> bool {
-    (1..=32).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    (1..=32).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }

@@ -8,6 +8,8 @@ use holdpoint_engine::Engine;
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::SecretString;
 
+use crate::access::{AllowedOrigins, Gate};
+
 /// What the server is set to.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -19,6 +21,10 @@ pub struct ServerConfig {
     pub token: Option<SecretString>,
     /// Whether the token is needed for `/health` too, and on loopback.
     pub require_auth: bool,
+    /// Other sites whose pages may talk to the daemon.
+    pub origins: AllowedOrigins,
+    /// Whether requests are counted, and too many refused.
+    pub rate_limit: bool,
     /// The workspaces that sessions may have, the primary first: absolute, without links.
     pub workspaces: Vec<String>,
     /// The daemon's version.
@@ -32,6 +38,7 @@ pub struct ServerConfig {
 pub struct App {
     pub(crate) engine: Engine,
     pub(crate) config: Arc<ServerConfig>,
+    pub(crate) gate: Arc<Gate>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
     pub(crate) daemon_id: uuid::Uuid,
@@ -42,6 +49,7 @@ impl App {
     pub fn new(engine: Engine, config: ServerConfig, metrics: PrometheusHandle) -> Self {
         Self {
             engine,
+            gate: Arc::new(Gate::new(&config)),
             config: Arc::new(config),
             metrics,
             started: Instant::now(),

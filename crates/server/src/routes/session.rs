@@ -290,7 +290,8 @@ pub(crate) async fn branch(
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
     if body.get("atRecordId").is_some_and(|record| !record.is_null()) {
-        let problem = "branching at a record is not supported; leave \"atRecordId\" out to copy the whole session";
+        let problem =
+            "branching at a record is not supported; leave \"atRecordId\" out to copy the whole session";
         return Err(ApiError::new(StatusCode::CONFLICT, "branch_point_invalid", problem));
     }
     let name = text(&body, "name")?.map(|name| name.trim().chars().take(MAX_BRANCH_NAME).collect::<String>());

@@ -1,0 +1,294 @@
+//! A daemon in this process, and requests written by hand: what a client library would put right must arrive
+//! as it is.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use holdpoint_engine::port::{
+    Agent, AgentError, AgentInfo, AgentPrompt, Agents, FromAgent, NewSession, PromptEnd, Reply, TakeUp,
+    TakenUp,
+};
+use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
+use holdpoint_ledger::MemoryLedger;
+use holdpoint_model::ids::SessionId;
+use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, router, serve};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Longer than anything here takes; what does not end by then hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How a daemon is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) bind: &'static str,
+    pub(crate) token: Option<&'static str>,
+    pub(crate) require_auth: bool,
+    pub(crate) origins: &'static [&'static str],
+    pub(crate) rate_limit: bool,
+    pub(crate) max_sessions: Option<usize>,
+    pub(crate) connections: ConnectionLimits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            bind: "127.0.0.1:0",
+            token: None,
+            require_auth: false,
+            origins: &[],
+            rate_limit: false,
+            max_sessions: None,
+            connections: ConnectionLimits::default(),
+        }
+    }
+}
+
+/// A daemon that runs, and the directory around its data directory.
+pub(crate) struct Daemon {
+    pub(crate) port: u16,
+    pub(crate) around: tempfile::TempDir,
+    pub(crate) data_dir: Utf8PathBuf,
+    engine: Engine,
+}
+
+impl Daemon {
+    pub(crate) async fn start(options: Options) -> Self {
+        let around = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(around.path()).unwrap();
+        let root = Utf8PathBuf::from_path_buf(root).unwrap();
+        let (data_dir, workspace) = (root.join("data"), root.join("work").into_string());
+        std::fs::create_dir_all(data_dir.join("sessions")).unwrap();
+        std::fs::create_dir_all(&workspace).unwrap();
+        let listener = TcpListener::bind(options.bind).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let engine_config = EngineConfig {
+            max_sessions: options.max_sessions,
+            restore: true,
+            ..EngineConfig::new(data_dir.clone(), workspace.clone())
+        };
+        let engine = Engine::new(
+            engine_config,
+            Arc::new(MemoryLedger::new()),
+            Arc::new(Idle::default()),
+            Arc::new(TranscriptFiles::new(data_dir.clone())),
+            Arc::new(SystemWorld),
+        );
+        let origins: Vec<_> = options.origins.iter().map(ToString::to_string).collect();
+        let config = ServerConfig {
+            address,
+            hostname: address.ip().to_string(),
+            token: options.token.map(|token| token.to_owned().into()),
+            require_auth: options.require_auth,
+            origins: AllowedOrigins::parse(&origins, options.token.is_some()).unwrap(),
+            rate_limit: options.rate_limit,
+            workspaces: vec![workspace],
+            version: "0".to_owned(),
+            model: "none".to_owned(),
+        };
+        let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let app = App::new(engine.clone(), config, recorder.handle());
+        let stopping = engine.clone();
+        tokio::spawn(async move {
+            serve(listener, router(app), options.connections, stopping.stopping()).await;
+        });
+        Self { port: address.port(), around, data_dir, engine }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.engine.stop().await;
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        timeout(PATIENCE, TcpStream::connect(address)).await.unwrap().unwrap()
+    }
+
+    /// One request on a connection of its own.
+    pub(crate) async fn send(&self, request: Request<'_>) -> Response {
+        let mut stream = self.connect().await;
+        let bytes = request.bytes(self.port);
+        // The daemon may answer and close before it has read all of it.
+        let _ = timeout(PATIENCE, stream.write_all(&bytes)).await.unwrap();
+        Response::read(&mut stream).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.send(Request::new("GET", path)).await
+    }
+
+    /// Makes a session of its own, and returns its id.
+    pub(crate) async fn session(&self) -> String {
+        let made =
+            self.send(Request::new("POST", "/session").json(&json!({ "sessionScope": "thread" }))).await;
+        assert_eq!(made.status, 200, "{made:?}");
+        made.body["sessionId"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A request, as it will be written.
+#[derive(Clone, Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'a str, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn new(method: &'a str, path: &str) -> Self {
+        Self { method, path: path.to_owned(), headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// `PORT` in a value is the daemon's.
+    pub(crate) fn header(mut self, name: &'a str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn json(mut self, body: &Value) -> Self {
+        self.body = body.to_string().into_bytes();
+        self.header("content-type", "application/json")
+    }
+
+    fn bytes(&self, port: u16) -> Vec<u8> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
+        let has = |wanted: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        if !has("host") {
+            head += &format!("host: 127.0.0.1:{port}\r\n");
+        }
+        if !has("connection") {
+            head += "connection: close\r\n";
+        }
+        if !has("content-length") && !(self.body.is_empty() && self.method == "GET") {
+            head += &format!("content-length: {}\r\n", self.body.len());
+        }
+        for (name, value) in &self.headers {
+            head += &format!("{name}: {}\r\n", value.replace("PORT", &port.to_string()));
+        }
+        head += "\r\n";
+        [head.as_bytes(), &self.body].concat()
+    }
+
+    /// Writes it to a connection that stays open, and reads the response.
+    pub(crate) async fn on(self, stream: &mut TcpStream, port: u16) -> Response {
+        let request = self.header("connection", "keep-alive");
+        stream.write_all(&request.bytes(port)).await.unwrap();
+        Response::read(stream).await
+    }
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    pub(crate) headers: HashMap<String, String>,
+    pub(crate) body: Value,
+}
+
+impl Response {
+    /// Reads one: its head, and as much body as `content-length` says. A stream's body is left where it is.
+    pub(crate) async fn read(stream: &mut TcpStream) -> Self {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let byte = timeout(PATIENCE, stream.read_u8()).await.expect("the daemon answers");
+            head.push(byte.expect("a whole head comes"));
+        }
+        let head = String::from_utf8(head).unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+        let headers: HashMap<_, _> = lines
+            .filter_map(|line| line.split_once(": "))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .collect();
+        let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        timeout(PATIENCE, stream.read_exact(&mut body)).await.unwrap().unwrap();
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        Self { status, headers, body }
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    pub(crate) fn code(&self) -> Option<&str> {
+        self.body.get("code").and_then(Value::as_str)
+    }
+}
+
+/// Agents that take everything up and end every prompt at once.
+#[derive(Default)]
+struct Idle {
+    agent: Arc<IdleAgent>,
+}
+
+#[derive(Default)]
+struct IdleAgent {
+    info: AgentInfo,
+    sinks: Mutex<HashMap<SessionId, mpsc::Sender<FromAgent>>>,
+}
+
+impl Agents for Idle {
+    fn connect(&self, _: &str, _: &str) -> Reply<Result<Arc<dyn Agent>, AgentError>> {
+        let agent: Arc<dyn Agent> = Arc::clone(&self.agent) as _;
+        Box::pin(async { Ok(agent) })
+    }
+
+    fn stop(&self) -> Reply<()> {
+        Box::pin(async {})
+    }
+
+    fn alive(&self) -> usize {
+        1
+    }
+}
+
+impl Agent for IdleAgent {
+    fn info(&self) -> &AgentInfo {
+        &self.info
+    }
+
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn new_session(
+        &self,
+        new: NewSession,
+        sink: mpsc::Sender<FromAgent>,
+    ) -> Reply<Result<TakenUp, AgentError>> {
+        self.sinks.lock().unwrap().insert(new.session, sink);
+        Box::pin(async { Ok(TakenUp::default()) })
+    }
+
+    fn take_up(&self, take: TakeUp, sink: mpsc::Sender<FromAgent>) -> Reply<Result<TakenUp, AgentError>> {
+        self.sinks.lock().unwrap().insert(take.session, sink);
+        Box::pin(async { Ok(TakenUp::default()) })
+    }
+
+    fn prompt(&self, prompt: AgentPrompt) {
+        let sink = self.sinks.lock().unwrap().get(&prompt.session).cloned();
+        if let Some(sink) = sink {
+            let end = PromptEnd { stop_reason: "end_turn".to_owned(), meta: json!({}) };
+            let ended = FromAgent::PromptEnded { prompt: prompt.prompt, end: Ok(end) };
+            tokio::spawn(async move { sink.send(ended).await });
+        }
+    }
+
+    fn cancel(&self, _: &SessionId) {}
+
+    fn close(&self, _: &SessionId) -> Reply<()> {
+        Box::pin(async {})
+    }
+
+    fn set_mode(&self, _: &SessionId, _: &str) -> Reply<Result<(), AgentError>> {
+        Box::pin(async { Ok(()) })
+    }
+}
