@@ -1,7 +1,7 @@
 // 1: one turn over the unmodified SDK, and the field sets of everything on the way.
 import { until } from '../lib/http.mjs';
 import { yes } from '../lib/machine.mjs';
-import { EXACT, scenario, shape } from '../lib/suite.mjs';
+import { EXACT, brief, scenario, shape } from '../lib/suite.mjs';
 
 const update = (events, kind) => events.map((event) => event.data?.update).filter((each) => each?.sessionUpdate === kind);
 
@@ -167,4 +167,44 @@ scenario(1, 'cancel and the queue', async (t) => {
   t.check('1.cancel.tool_call_update', update?.data.update.status, 'failed');
   const done = stream.of('pending_prompt_completed').at(-1);
   t.check('1.pending_prompt_completed', [shape(done?.data, ['sessionId', 'promptId', 'state']), done?.data.state], [EXACT, 'completed']);
+});
+
+scenario(1, 'create and what it refuses', async (t) => {
+  const machine = await t.daemon(['--restore-ask-user-question', '--max-pending-prompts-per-session', '2']);
+  const create = (body) => machine.call('POST', '/session', { body });
+  const cwd = machine.work;
+  for (const [name, body, wanted] of [
+    ['another workspace', { cwd: '/' }, '400 workspace_mismatch'], ['a relative cwd', { cwd: 'work' }, '400'],
+    ['a scope that is none', { cwd, sessionScope: 'x' }, '400 invalid_session_scope'], ['an id that is no UUID', { cwd, sessionId: 'x' }, '400 invalid_session_id'],
+  ]) t.check(`1.create: ${name}`, brief(await create(body)), wanted);
+  const id = 'ABCDEF01-2345-4678-9ABC-DEF012345678';
+  const chosen = await create({ cwd, sessionId: id });
+  t.check('1.create: an id of the client', [chosen.status, chosen.body.sessionId], [200, id.toLowerCase()]);
+  t.check('1.create: the same id again', brief(await create({ cwd, sessionId: id })), '409 session_id_conflict');
+  const shared = [await create({ cwd }), await create({})];
+  t.check('1.create: the shared session', [shared.map((each) => each.status), shared[0].body.sessionId === shared[1].body.sessionId, shared[1].body.attached,
+    shared[0].body.clientId !== shared[1].body.clientId], [[200, 200], true, true, true]);
+  t.check('1.create: not JSON', (await create('{"cwd":')).status, 400);
+
+  const session = await machine.session();
+  await session.ask();
+  await session.prompt('hello');
+  const full = await session.prompt('hello');
+  t.check('1.queue full', [brief(full), full.body.limit, full.body.pendingCount, full.headers['retry-after']], ['503 prompt_queue_full', 2, 2, '5']);
+  const { pendingPrompts } = (await machine.call('GET', `${session.path}/pending-prompts`)).body;
+  const queued = pendingPrompts.find((each) => each.state === 'queued');
+  const remove = (promptId) => machine.call('DELETE', `${session.path}/pending-prompts/${promptId}`, { clientId: session.clientId });
+  t.check('1.queue: taken back', (await remove(queued.promptId)).body, { removed: true });
+  t.check('1.queue: taken back twice', (await remove(queued.promptId)).body, { removed: false });
+  for (const [name, query, wanted] of [
+    ['limit 0', '?limit=0', '400 invalid_transcript_limit'], ['limit 501', '?limit=501', '400 invalid_transcript_limit'], ['cursor', '?cursor=x', '400 invalid_transcript_cursor'],
+  ]) t.check(`1.transcript: ${name}`, brief(await machine.call('GET', `${session.path}/transcript${query}`)), wanted);
+  const page = await machine.call('GET', `${session.path}/transcript`);
+  t.check('1.transcript', [page.status, shape(page.body, ['v', 'sessionId', 'events', 'hasMore', 'startTime', 'lastUpdated'], ['nextCursor', 'partial', 'hasOlder']),
+    page.headers['cache-control']], [200, EXACT, 'no-store']);
+  t.check('1.transcript.events', page.body.events.map((event) => [event.v, event.type, event.id ?? null, typeof event.data.sessionUpdate])
+    .filter((each) => JSON.stringify(each) !== '[1,"session_update",null,"string"]'), []);
+  t.check('1.metadata: no name', brief(await machine.call('PATCH', `${session.path}/metadata`, { body: { displayName: '' }, clientId: session.clientId })), '400 invalid_metadata');
+  t.check('1.list: a cursor that is none', brief(await machine.call('GET', `/workspace/${encodeURIComponent(cwd)}/sessions?cursor=x`)), '400 invalid_cursor');
+  t.check('1.list: another workspace', brief(await machine.call('GET', `/workspace/${encodeURIComponent('/')}/sessions`)), '400 workspace_mismatch');
 });

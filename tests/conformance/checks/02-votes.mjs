@@ -45,6 +45,7 @@ scenario(2, 'votes', async (t) => {
   t.check('2.not JSON', brief(await session.vote(open.requestId, '{"outcome":')), '400');
   const stranger = await row('unknown client', open.requestId, yes(), ['400 invalid_client_id', 'throws 400'], { clientId: 'client_nobody' });
   t.check('2.unknown client.body', shape(stranger.body, ['error', 'code', 'sessionId', 'clientId']), EXACT);
+  await row('client of another session', open.requestId, yes(), ['400 invalid_client_id', 'throws 400'], { clientId: other.clientId });
   await row('malformed client', open.requestId, yes(), ['400 invalid_client_id', 'throws 400'], { clientId: 'no spaces' });
 
   // The order of checks.

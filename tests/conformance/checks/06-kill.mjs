@@ -164,6 +164,24 @@ scenario(6, 'detach, DELETE, cancel, decline', async (t) => {
   }
 });
 
+scenario(6, 'the last client leaves', async (t) => {
+  const machine = await t.daemon();
+  const session = await machine.session();
+  await session.prompt('hello');
+  await session.idle();
+  const leave = (path, clientId) => machine.call('POST', `${path}/detach`, { clientId });
+  const second = await session.join();
+  t.check('6.last detach.one of two', [(await leave(session.path, second.clientId)).status, (await session.status()).clientCount], [204, 1]);
+  t.check('6.last detach', (await leave(session.path, session.clientId)).status, 204);
+  await until('the session is closed', async () => (await machine.call('GET', `${session.path}/status`)).status === 404);
+  t.check('6.last detach.an unknown session', (await leave('/session/00000000-0000-4000-8000-000000000000', 'client_x')).status, 204);
+  const watched = await machine.session();
+  const stream = await watched.stream({ cursor: 0 });
+  await leave(watched.path, watched.clientId);
+  t.check('6.last detach.a subscriber keeps it', (await watched.status()).clientCount, 0);
+  stream.close();
+});
+
 scenario(6, 'sessions/delete', async (t) => {
   const machine = await t.daemon();
   const session = await fresh(machine);
