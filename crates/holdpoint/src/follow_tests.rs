@@ -107,6 +107,7 @@ async fn when_somebody_else_answers_the_person_is_told_who_and_the_turn_goes_on(
         .await;
     assert!(matches!(end, End::Turn(_)));
     insta::assert_snapshot!(terminal.screen.text(), @"
+
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
@@ -138,6 +139,7 @@ async fn v4_who_is_second_is_told_who_was_first() {
         })
         .await;
     insta::assert_snapshot!(terminal.screen.text(), @"
+
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
@@ -295,6 +297,7 @@ async fn attaching_shows_the_past_in_short_form_and_asks_what_waits() {
     });
     assert_eq!(end, Ok(End::Gone("closed: client_close".into())));
     insta::assert_snapshot!(terminal.screen.text(), @"
+
     > make it␛[2J blue
     ✗ edit: a.css: no such file
     There is none.

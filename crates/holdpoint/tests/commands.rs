@@ -85,6 +85,7 @@ async fn a_question_without_a_terminal_stays_parked_with_exit_code_3() {
     let output = run(&fake.url, &["prompt", "--no-input", "do it"]).await;
     assert_eq!(output.status.code(), Some(3));
     insta::assert_snapshot!(out(&output), @"
+
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
