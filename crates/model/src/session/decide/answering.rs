@@ -14,6 +14,9 @@ use crate::session::event::Event;
 use crate::session::rejection::Rejection;
 use crate::session::state::{Answerer, CloseCause, Decision, Question, Session, Settlement, State};
 
+/// Most surfaces that a question remembers: there are a handful of kinds, and what names more says nothing.
+const MAX_SURFACES: usize = 16;
+
 pub(super) struct Vote {
     pub voter: Voter,
     pub by: Answerer,
@@ -125,7 +128,8 @@ pub(super) fn shown(
     let question = session.question(id).ok_or(Rejection::UnknownQuestion)?;
     right_generation(question, generation)?;
     still_open(question)?;
-    if question.shown.iter().any(|shown| shown.surface == surface) {
+    let known = question.shown.iter().any(|shown| shown.surface == surface);
+    if known || question.shown.len() >= MAX_SURFACES {
         return Ok(Vec::new());
     }
     Ok(vec![Event::Shown { generation, surface }])
