@@ -22,7 +22,9 @@ pub(crate) fn start(format: LogFormat, default: &str) {
     // Whatever the filter says: genai logs bodies of errors, in which a server may echo a key; and the ACP SDK
     // warns of answers that our transport then does not let through.
     let silent = |filter: EnvFilter| {
-        ["genai=off", "agent_client_protocol=error"].iter().fold(filter, |filter, directive| match directive.parse() {
+        ["genai=off", "agent_client_protocol=error"].iter().fold(filter, |filter, directive| match directive
+            .parse()
+        {
             Ok(directive) => filter.add_directive(directive),
             Err(_) => filter,
         })

@@ -147,6 +147,7 @@ impl Book {
             asking: Some(asking(&format!("r-{name}"), 1, at)),
             state: State::Open,
             delivered: false,
+            shown: Vec::new(),
         };
         let event = Event::Asked {
             question: question.id.clone(),
