@@ -45,6 +45,7 @@ pub struct Daemon {
     base: String,
     token: Option<SecretString>,
     client_id: Option<ClientId>,
+    surface: Option<&'static str>,
 }
 
 impl Daemon {
@@ -78,12 +79,17 @@ impl Daemon {
         }
         let http = builder.build().map_err(|error| invalid(reason(&error)))?;
         let base = url.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { http, base, token, client_id: None })
+        Ok(Self { http, base, token, client_id: None, surface: None })
     }
 
     /// The same daemon, spoken to as this client.
     pub fn with_client_id(&self, id: ClientId) -> Self {
         Self { client_id: Some(id), ..self.clone() }
+    }
+
+    /// The same daemon, told what kind of surface this is (`cli`, `web`, …): an answer says where it was given.
+    pub fn with_surface(&self, surface: &'static str) -> Self {
+        Self { surface: Some(surface), ..self.clone() }
     }
 
     /// The address, without a slash at its end.
@@ -349,6 +355,16 @@ impl Daemon {
         }
     }
 
+    /// `POST /questions/:id/shown`: this surface has rendered the question (D4).
+    ///
+    /// # Errors
+    /// As any call.
+    pub async fn shown(&self, view: &QuestionView) -> Result<(), ClientError> {
+        let path = format!("/questions/{}/shown", segment(view.question_id.as_str()));
+        let body = json!({ "surface": self.surface.unwrap_or("http"), "generation": view.generation });
+        self.gone_is_fine("saying that a question is shown", self.post(&path).json(&body)).await
+    }
+
     // --- plumbing
 
     fn get(&self, path: &str) -> RequestBuilder {
@@ -373,6 +389,9 @@ impl Daemon {
         let mut request = self.http.request(method, format!("{}{path}", self.base));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token.expose_secret());
+        }
+        if let Some(surface) = self.surface {
+            request = request.header("X-Holdpoint-Surface", surface);
         }
         request
     }

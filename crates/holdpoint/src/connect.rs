@@ -35,7 +35,7 @@ impl Settings {
 
     /// The daemon. Nothing is sent yet.
     pub(crate) fn daemon(&self) -> Result<Daemon, Failure> {
-        Ok(Daemon::new(&self.url, self.token.clone())?)
+        Ok(Daemon::new(&self.url, self.token.clone())?.with_surface("cli"))
     }
 
     /// Whether to use colours on a stream that is, or is not, a terminal.

@@ -181,7 +181,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
 
     let stopping = engine.clone();
     let mut server = tokio::spawn(async move {
-        holdpoint_server::serve(listener, router(app), ConnectionLimits::default(), stopping.stopping()).await;
+        holdpoint_server::serve(listener, router(app), ConnectionLimits::default(), stopping.stopping())
+            .await;
     });
     println!(
         "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {}",

@@ -29,6 +29,8 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
         None if ui.interactive && !args.no_input => {
             // Of one that has ended the daemon is asked how, rather than the person for nothing.
             if view.state == State::Open {
+                // Only a note of the daemon's (D4).
+                let _ = daemon.shown(&view).await;
                 match ask(&view, &mut input, ui).await? {
                     Some(answer) => answer,
                     None => {
