@@ -44,7 +44,7 @@ impl Report {
         self.suite = suite;
         if self.print {
             println!("\n{suite}   (load {})", load());
-            println!("  {:<58} {:>12} {:>14}  {:<5} {}", "", "aim", "measured", "", "");
+            println!("  {:<58} {:>12} {:>14}", "", "aim", "measured");
         }
     }
 

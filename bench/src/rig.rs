@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, bail};
+use camino::Utf8PathBuf;
 use tempfile::TempDir;
 
 use crate::daemon::Daemon;
@@ -85,6 +86,12 @@ impl Rig<'_> {
     /// The scripted model.
     pub(crate) fn model(&self) -> anyhow::Result<&Model> {
         self.model.as_ref().context("the rig has no model")
+    }
+
+    /// The data directory, for a ledger in this process.
+    pub(crate) fn utf8_data(&self) -> anyhow::Result<Utf8PathBuf> {
+        Utf8PathBuf::from_path_buf(self.data.clone())
+            .map_err(|path| anyhow::anyhow!("{} is not UTF-8", path.display()))
     }
 
     pub(crate) fn work(&self) -> PathBuf {

@@ -56,6 +56,11 @@ impl Book {
         self.append(at, Event::Opened { info })
     }
 
+    /// Gives it a title.
+    pub(crate) fn title(&mut self, at: i64, title: &str) -> anyhow::Result<Append> {
+        self.append(at, Event::Titled { title: title.to_owned() })
+    }
+
     /// Asks a question as a model does.
     pub(crate) fn ask(&mut self, name: &str, at: i64) -> anyhow::Result<Append> {
         let asks = Asks {

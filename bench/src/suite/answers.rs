@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
-use camino::Utf8PathBuf;
 use holdpoint_ledger::{Ledger, SqliteLedger};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -193,8 +192,7 @@ async fn client(
 /// The ledger without HTTP, actors and agent, in this process: what the rest has to be compared with.
 fn ledger_alone(place: &Place, runtime: &tokio::runtime::Runtime, report: &mut Report) -> anyhow::Result<()> {
     let rig = place.rig()?;
-    let dir =
-        Utf8PathBuf::from_path_buf(rig.data.clone()).map_err(|_| anyhow::anyhow!("the path is no UTF-8"))?;
+    let dir = rig.utf8_data()?;
     let ledger = Arc::new(SqliteLedger::open(&dir)?);
     let each = place.times(100) as u64;
     let (rate, latency) = runtime.block_on(async {

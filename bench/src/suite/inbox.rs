@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use camino::Utf8PathBuf;
 use holdpoint_ledger::{Ledger, SqliteLedger};
 
 use super::start::healthy;
@@ -15,13 +14,14 @@ use crate::stats::Sample;
 
 const SESSIONS: usize = 20_000;
 const EACH: usize = 5;
+/// Enough to go through the log twice.
+const COMMITS: i64 = 300;
 const AIM: f64 = 10.0;
 /// What "not slower" allows for chance.
 const AIM_START: f64 = 1.1;
 
 fn fill(rig: &Rig<'_>, sessions: usize) -> anyhow::Result<()> {
-    let dir =
-        Utf8PathBuf::from_path_buf(rig.data.clone()).map_err(|_| anyhow::anyhow!("the path is no UTF-8"))?;
+    let dir = rig.utf8_data()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ledger = SqliteLedger::open(&dir)?;
     runtime.block_on(async {
@@ -42,6 +42,13 @@ fn fill(rig: &Rig<'_>, sessions: usize) -> anyhow::Result<()> {
         }
         for reply in waiting {
             reply.await?;
+        }
+        // Small commits, so that the log is as full in a small ledger as in a large one: how much of it is read at
+        // the next start has nothing to do with how many questions there are.
+        let mut book = Book::new("small-commits")?;
+        ledger.append(book.open(1)?).await?;
+        for number in 0..COMMITS {
+            ledger.append(book.title(number, "Write the release notes")?).await?;
         }
         ledger.shut().await;
         Ok(())

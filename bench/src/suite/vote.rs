@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use holdpoint_ledger::{Ledger, SqliteLedger};
 use serde_json::json;
 
 use crate::answering;
@@ -10,6 +11,7 @@ use crate::model::batches;
 use crate::probe::Probe;
 use crate::report::Report;
 use crate::rig::Place;
+use crate::rows::Book;
 use crate::stats::Sample;
 
 /// Questions in a row, in one turn: a turn as people have them, and its history stays short.
@@ -67,19 +69,17 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
         events.next(&["turn_complete"])?;
         http.post(&format!("/session/{}/detach", session.id), Some(&session.client), &json!({}))?;
     }
+    daemon.kill()?;
+    let (unit_alone, alone) = ledger_alone(place)?;
     report.times("append 512 B + fdatasync, in between", None, &disk);
     let unit = disk.median();
+    report.times("the ledger alone, one writer", None, &alone);
+    report.shows("  the ledger alone against the disk", alone.median() / unit_alone.median(), "x", "");
     for (route, name) in routes.iter().zip(["vote", "answer by question id"]) {
         report.times(format!("{name} accepted"), None, &route.accepted);
         let ratio = route.accepted.median() / unit;
-        report.at_most(
-            format!("  {name} against the disk"),
-            AIM,
-            ratio,
-            "x",
-            format!("the strict aim is {AIM_STRICT} x"),
-        );
-        report.at_most(format!("  {name} against the disk (strict)"), AIM_STRICT, ratio, "x", "");
+        report.at_most(format!("  {name} against the disk, first aim"), AIM, ratio, "x", "");
+        report.at_most(format!("  {name} against the disk, strict aim"), AIM_STRICT, ratio, "x", "");
         report.times(format!("{name} sent → the model's next request"), None, &route.next);
         report.times(format!("  accepted → the model's next request ({name})"), None, &route.gap);
         let beyond = route.gap.median() - unit;
@@ -93,4 +93,28 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
         report.times(format!("  the model's request → the next question ({name})"), None, &route.question);
     }
     Ok(())
+}
+
+/// The ledger without HTTP, actor and agent, in this process: what of a vote is the commit. With the disk beside
+/// it, as above.
+fn ledger_alone(place: &Place) -> anyhow::Result<(Sample, Sample)> {
+    let rig = place.rig()?;
+    let ledger = SqliteLedger::open(&rig.utf8_data()?)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    let mut probe = Probe::new(&rig.data)?;
+    let (mut disk, mut alone) = (Sample::default(), Sample::default());
+    let mut book = Book::new("alone")?;
+    runtime.block_on(async {
+        ledger.append(book.open(1)?).await?;
+        for number in 1..=place.times(600) {
+            ledger.append(book.ask(&format!("alone{number}"), 2)?).await?;
+            let append = book.settle(3, number as u64)?;
+            disk.add(probe.measure()?);
+            let sent = Instant::now();
+            ledger.append(append).await?;
+            alone.add(sent.elapsed());
+        }
+        ledger.shut().await;
+        Ok((disk, alone))
+    })
 }
