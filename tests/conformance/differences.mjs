@@ -3,6 +3,8 @@
 // Reasons name the wire's list of differences (d.4), or a rule. `ANY`: there it depends on which of two requests is first.
 export const ANY = Symbol('any');
 const extra = (...names) => ({ missing: [], extra: names });
+const lacks = (...names) => ({ missing: names, extra: [] });
+const cut = 'b.4: there the stream of a reader that reads nothing is cut before what stands in its queue';
 const settled = { peer: 'settled already', reason: 'V2: a request through a proxy is not local; there it has settled the question' };
 const proxied = { peer: ['200', null], reason: 'V2: a request through a proxy is not local' };
 
@@ -71,4 +73,11 @@ export const differences = {
   '8.batch.both results, in call order': { peer: ['Beta1', 'Beta2'], reason: 'd.4.8: there the first answer was lost and asked again' },
   '8.q7 a decline leaves its sibling open': { peer: 'over', reason: 'Q7: there one decline ends the batch' },
   '8.e3 the question is asked again': { peer: false, reason: 'E3, R21: a call that has its result does not count' },
+
+  '10.warning': { peer: lacks('queueSize', 'maxQueued', 'lastEventId', 'queuedBytes', 'maxQueuedBytes', 'threshold'), reason: cut },
+  '10.warning has no id': { peer: undefined, reason: cut },
+  '10.warning at three quarters': { peer: [null, false], reason: cut },
+  '10.eviction is the last frame': { peer: 'session_update', reason: cut },
+  '10.eviction': { peer: lacks('reason', 'droppedAfter', 'queueSize', 'maxQueued', 'queuedBytes', 'maxQueuedBytes'), reason: cut },
+  '10.eviction.values': { peer: [null, null, null, null], reason: cut },
 };

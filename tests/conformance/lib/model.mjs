@@ -47,7 +47,10 @@ export class Model {
 
   static async start() {
     const model = new Model();
-    model.server = createServer((request, response) => model.#serve(request, response));
+    model.server = createServer((request, response) => {
+      // A daemon that is killed breaks off in the middle of anything.
+      model.#serve(request, response).catch(() => response.destroy());
+    });
     await new Promise((resolve) => model.server.listen(0, '127.0.0.1', resolve));
     model.url = `http://127.0.0.1:${model.server.address().port}/v1`;
     return model;
