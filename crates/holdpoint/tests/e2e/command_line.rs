@@ -66,6 +66,18 @@ async fn a_question_is_left_waiting_listed_and_answered_over_a_kill() {
 }
 
 #[tokio::test]
+async fn the_first_line_says_what_runs_where() {
+    let mut rig = Rig::started().await;
+    let line = rig.daemon().line.clone();
+    let work = rig.work().canonicalize().unwrap().display().to_string();
+    let data = rig.data_dir.display().to_string();
+    let address = rig.daemon().address.to_string();
+    for part in [address.as_str(), &work, &data, "scripted", "restore on"] {
+        assert!(line.contains(part), "{part} in {line:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_prompt_that_asks_nothing_streams_to_its_end() {
     let rig = Rig::started().await;
     let output = rig.run(&["prompt", "say", "hello"]).await;

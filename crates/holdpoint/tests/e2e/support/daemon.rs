@@ -1,12 +1,13 @@
 //! One life of the daemon: a process of the built program.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
@@ -29,26 +30,31 @@ pub(crate) struct NotStarted {
     pub(crate) stderr: String,
 }
 
+/// Copies what the daemon says on stderr to the end of a file, and gives it back.
+async fn copy(mut stderr: tokio::process::ChildStderr, log: PathBuf) -> String {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
+    let (mut all, mut chunk) = (Vec::new(), [0; 4096]);
+    while let Ok(n) = stderr.read(&mut chunk).await
+        && n > 0
+    {
+        file.write_all(&chunk[..n]).unwrap();
+        all.extend_from_slice(&chunk[..n]);
+    }
+    String::from_utf8_lossy(&all).into_owned()
+}
+
 impl Daemon {
     /// Starts it and waits for its first line. Logs go to the end of `log`.
     pub(crate) async fn start(mut command: Command, log: &Path) -> Result<Self, NotStarted> {
-        let before = std::fs::metadata(log).map_or(0, |metadata| metadata.len());
-        let stderr = std::fs::OpenOptions::new().create(true).append(true).open(log).unwrap();
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut child = command.spawn().unwrap();
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).kill_on_drop(true).spawn().unwrap();
+        let copied = tokio::spawn(copy(child.stderr.take().unwrap(), log.to_owned()));
         let pid = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = timeout(PATIENCE, lines.next_line()).await.expect("a line in time").unwrap();
         let Some(line) = line else {
             let code = timeout(PATIENCE, child.wait()).await.unwrap().unwrap().code();
-            let all = std::fs::read(log).unwrap_or_default();
-            let stderr = String::from_utf8_lossy(&all[usize::try_from(before).unwrap()..]).into_owned();
-            return Err(NotStarted { code, stderr });
+            return Err(NotStarted { code, stderr: copied.await.unwrap() });
         };
         let address = line
             .split_once("http://")

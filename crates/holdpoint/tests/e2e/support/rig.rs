@@ -38,6 +38,12 @@ impl Drop for Rig {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- the daemon's log\n{}", self.log());
+            for entry in std::fs::read_dir(self.data_dir.join("sessions")).into_iter().flatten().flatten() {
+                eprintln!("--- {}", entry.path().display());
+                for line in std::fs::read_to_string(entry.path()).unwrap_or_default().lines() {
+                    eprintln!("{}", line.chars().take(700).collect::<String>());
+                }
+            }
         }
     }
 }
