@@ -50,7 +50,9 @@ function ended(pid) {
 
 /** Daemons that run now; none may outlive the suite. */
 const running = new Set();
-function killAll() {
+/** Directories that are still there. */
+const dirs = new Set();
+function leave() {
   for (const pid of running) {
     for (const each of [...below(pid), pid]) {
       try {
@@ -60,8 +62,9 @@ function killAll() {
       }
     }
   }
+  for (const dir of dirs) rmSync(dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
 }
-process.on('exit', killAll);
+process.on('exit', leave);
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 
 export class Machine {
@@ -73,6 +76,7 @@ export class Machine {
     const machine = new Machine();
     machine.template = template;
     machine.dir = mkdtempSync(join(tmpdir(), 'hp-conformance-'));
+    dirs.add(machine.dir);
     machine.home = join(machine.dir, 'home');
     machine.work = join(machine.dir, 'work');
     for (const dir of [machine.home, machine.work, join(machine.home, '.config/holdpoint'), join(machine.home, '.qwen')]) {
@@ -179,6 +183,7 @@ export class Machine {
     await this.kill();
     this.model.close();
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
+    dirs.delete(this.dir);
   }
 
   call(method, path, options) {
