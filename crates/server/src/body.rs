@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -43,6 +43,15 @@ impl<S: Send + Sync> FromRequest<S> for MaybeObject {
 }
 
 async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Option<Value>, ApiError> {
+    let too_large = || {
+        let problem = format!("the body is larger than {MAX_BODY} bytes");
+        ApiError::bare(StatusCode::PAYLOAD_TOO_LARGE, problem)
+    };
+    // One that says so is refused before it comes.
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if announced.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > MAX_BODY as u64) {
+        return Err(too_large());
+    }
     let reading = timeout(MAX_TIME, Bytes::from_request(request, state)).await;
     let bytes = reading.map_err(|_| {
         let problem = format!("the body did not arrive within {} s", MAX_TIME.as_secs());
@@ -50,7 +59,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Option<Valu
     })?;
     let bytes = bytes.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            ApiError::bare(rejection.status(), format!("the body is larger than {MAX_BODY} bytes"))
+            too_large()
         } else {
             ApiError::bad("the body could not be read")
         }

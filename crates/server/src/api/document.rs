@@ -10,6 +10,21 @@ use super::{Body, Content, Op, Param, Type};
 /// The shapes of bodies, by name. Only fields that clients may rely on are in them; more may come.
 const SCHEMAS: &str = include_str!("schemas.json");
 
+/// Errors that many operations share as they are: a name, the status, and the codes.
+const COMMON: &[(&str, u16, &[&str])] = &[
+    ("Malformed", 400, &["invalid_request"]),
+    ("MalformedOfClient", 400, &["invalid_client_id", "invalid_request"]),
+    ("Unauthorized", 401, &[]),
+    ("NotTheOperator", 401, &["token_required"]),
+    ("Refused", 403, &[]),
+    ("SessionNotLive", 404, &["session_closing", "session_not_found"]),
+    ("BodyTooSlow", 408, &[]),
+    ("BodyTooLarge", 413, &[]),
+    ("TooMany", 429, &["rate_limit_exceeded"]),
+    ("StorageError", 500, &["storage_error"]),
+    ("Stopping", 503, &["daemon_stopping"]),
+];
+
 /// Statuses that name a time to come again.
 const RETRY_AFTER: [u16; 3] = [429, 503, 504];
 
@@ -22,6 +37,10 @@ pub(crate) fn document() -> Value {
         path.insert(op.method.as_str().to_ascii_lowercase(), operation(op, &table));
     }
     let schemas: Value = serde_json::from_str(SCHEMAS).expect("the schemas are JSON; a test reads them");
+    let common: Map<_, _> = COMMON
+        .iter()
+        .map(|(name, status, codes)| ((*name).to_owned(), error(*status, &codes.iter().copied().collect())))
+        .collect();
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -36,6 +55,7 @@ pub(crate) fn document() -> Value {
         "paths": paths,
         "components": {
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+            "responses": common,
             "schemas": schemas,
         },
     })
@@ -107,7 +127,13 @@ fn responses(op: &Op, table: &[Op]) -> Value {
         all.insert(answer.status.to_string(), view);
     }
     for (status, codes) in errors(op) {
-        all.insert(status.to_string(), error(status, &codes));
+        let common =
+            COMMON.iter().find(|(_, common, code)| *common == status && codes.iter().eq(code.iter()));
+        let view = match common {
+            Some((name, ..)) => json!({ "$ref": format!("#/components/responses/{name}") }),
+            None => error(status, &codes),
+        };
+        all.insert(status.to_string(), view);
     }
     Value::Object(all)
 }

@@ -311,7 +311,7 @@ fn questions() -> Vec<Op> {
             .answers(202, "the vote counts, and the policy needs more", Json("Receipt"))
             .errors(&[
                 (403, &["permission_forbidden"]),
-                (404, &["question_not_found"]),
+                (404, &["question_not_found", "session_not_found"]),
                 (
                     409,
                     &[
@@ -334,7 +334,7 @@ fn questions() -> Vec<Op> {
             .body(Required("Shown"))
             .answers(204, "it is noted", Nothing)
             .errors(&[
-                (404, &["question_not_found"]),
+                (404, &["question_not_found", "session_not_found"]),
                 (409, &["stale_generation", "already_answered"]),
                 (410, &["closed"]),
                 (422, &["invalid_answers"]),

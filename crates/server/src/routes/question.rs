@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use holdpoint_engine::{AnswerRequest, EngineError, Receipt};
 use holdpoint_ledger::{QuestionCursor, QuestionFilter, StateFilter};
 use holdpoint_model::ids::{Generation, Micros, QuestionId, ResponseId};
-use holdpoint_model::session::{Choice, Rejection};
+use holdpoint_model::session::{Choice, CloseCause, Rejection};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -129,7 +129,19 @@ pub(crate) async fn answer(
         Err(error @ EngineError::Rejected(Rejection::InvalidOption { .. })) => {
             Err(ApiError::from(error).status(StatusCode::UNPROCESSABLE_ENTITY))
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(refused(error, &id)),
+    }
+}
+
+/// The questions of a deleted session are closed (D6), also where the deletion overtakes the request.
+fn refused(error: EngineError, id: &QuestionId) -> ApiError {
+    match error {
+        EngineError::NoSession(_) => {
+            ApiError::new(StatusCode::GONE, "closed", "the question's session was deleted")
+                .with("questionId", id.as_str())
+                .with("cause", json!(CloseCause::SessionDeleted))
+        }
+        other => other.into(),
     }
 }
 
@@ -143,7 +155,8 @@ pub(crate) async fn shown(
     let surface = surface.ok_or_else(|| {
         ApiError::bad("\"surface\" must be 1 to 32 letters, digits, - and _: cli, web, slack")
     })?;
-    app.engine.shown(&id, generation(&body)?, surface).await?;
+    let shown = app.engine.shown(&id, generation(&body)?, surface).await;
+    shown.map_err(|error| refused(error, &id))?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,5 +1,7 @@
 //! The real router on a real socket, over a ledger that forgets and an agent that does nothing.
 
+#![expect(clippy::unwrap_used, reason = "a panic is the report")]
+
 mod access;
 mod limits;
 mod paths;

@@ -166,7 +166,8 @@ impl<'a> Request<'a> {
         if !has("connection") {
             head += "connection: close\r\n";
         }
-        if !has("content-length") && !(self.body.is_empty() && self.method == "GET") {
+        let bodiless = self.body.is_empty() && self.method == "GET";
+        if !has("content-length") && !bodiless {
             head += &format!("content-length: {}\r\n", self.body.len());
         }
         for (name, value) in &self.headers {
