@@ -36,7 +36,12 @@ pub(crate) fn start(format: LogFormat, default: &str) {
         },
         Err(_) => (EnvFilter::new(default), None),
     };
-    let subscriber = tracing_subscriber::fmt().with_env_filter(silent(filter)).with_writer(stderr);
+    // Its word about a log that cannot be written would go to stderr, and panic there for the same reason: a
+    // full disk must not end the ledger's writer.
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(silent(filter))
+        .with_writer(stderr)
+        .log_internal_errors(false);
     match format {
         LogFormat::Text => subscriber.with_ansi(stderr().is_terminal()).init(),
         LogFormat::Json => subscriber.json().flatten_event(true).init(),

@@ -31,7 +31,7 @@ impl Job {
         let session = api.create("yolo").await;
         let mut events = api.of(&session.client).events(&session).await;
         let prompt = api.of(&session.client).prompt(&session, "please ASK").await;
-        events.to_end().await;
+        events.drain().await;
         rig.died().await;
         let seen = events.seen.iter().find(|event| event["type"] == "permission_request").map(|event| {
             let text = |key: &str| event["data"][key].as_str().unwrap().to_owned();
@@ -129,24 +129,28 @@ async fn reference() -> Story {
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_1_the_turn_is_stored_and_nothing_was_asked() {
     Job::killed_asking("agent.turn_stored").await.asked_again(Again::Load, false).await;
     Job::killed_asking("agent.turn_stored").await.asked_again(Again::Resume, false).await;
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_1_the_daemon_has_the_request_and_not_stored_it() {
     Job::killed_asking("daemon.ask_received").await.asked_again(Again::Load, false).await;
     Job::killed_asking("daemon.ask_received").await.asked_again(Again::Resume, false).await;
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_2_the_question_is_committed_and_told_to_nobody() {
     Job::killed_asking("daemon.ask_committed").await.asked_again(Again::Load, true).await;
     Job::killed_asking("daemon.ask_committed").await.asked_again(Again::Resume, true).await;
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_3_the_question_is_published() {
     Job::killed_asking("daemon.ask_published").await.asked_again(Again::Load, true).await;
     Job::killed_asking("daemon.ask_published").await.asked_again(Again::Resume, true).await;
@@ -170,6 +174,7 @@ async fn row_3_the_question_is_seen() {
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_5_i4_the_answer_is_committed_and_not_acknowledged() {
     Job::killed_answering("daemon.answer_committed").await.goes_on(Again::Load).await;
     Job::killed_answering("daemon.answer_committed").await.goes_on(Again::Resume).await;
@@ -189,24 +194,28 @@ async fn killed_acknowledged() -> Job {
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_6_i4_the_answer_is_acknowledged_and_the_agent_has_not_heard_it() {
     killed_acknowledged().await.goes_on(Again::Load).await;
     killed_acknowledged().await.goes_on(Again::Resume).await;
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn row_7_the_result_is_stored_and_the_daemon_not_told() {
     Job::killed_answering("agent.result_stored").await.goes_on(Again::Load).await;
     Job::killed_answering("agent.result_stored").await.goes_on(Again::Resume).await;
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn r20_all_results_are_stored_and_the_model_not_called() {
     Job::killed_answering("agent.before_model").await.goes_on(Again::Load).await;
     Job::killed_answering("agent.before_model").await.goes_on(Again::Resume).await;
 }
 
 #[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
 async fn r18_a_batch_dies_right_after_its_first_answer_is_stored() {
     let mut rig = Rig::new().await;
     let api = rig.start_with(&[("HOLDPOINT_CRASH_AT", "agent.result_stored")]).await;

@@ -17,8 +17,7 @@ fn full(process: Pid, full: bool) {
 #[tokio::test]
 async fn i1_a_ledger_that_cannot_commit_refuses_the_answer_and_the_question_stays_open() {
     let mut rig = Rig::new().await;
-    // Without this a write beyond the limit would kill the process, which no full disk does.
-    rig.ignore_file_size_signal = true;
+    rig.disk_may_fill = true;
     let mut api = rig.start().await;
     let session = api.create("yolo").await;
     api = api.of(&session.client);
@@ -62,7 +61,7 @@ async fn i1_a_ledger_that_cannot_commit_refuses_the_answer_and_the_question_stay
 #[tokio::test]
 async fn i1_a_question_that_cannot_be_stored_is_told_to_nobody_and_not_lost() {
     let mut rig = Rig::new().await;
-    rig.ignore_file_size_signal = true;
+    rig.disk_may_fill = true;
     let api = rig.start().await;
     let session = api.create("yolo").await;
     let api = api.of(&session.client);

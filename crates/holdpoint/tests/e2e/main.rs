@@ -1,7 +1,8 @@
 //! The built program, run as people run it: real processes, real kills, a scripted model, HTTP as a client
 //! speaks it. Each test has a machine of its own (home, data directory, workspace, model).
 //!
-//! The tests that kill at a named point need the feature `crash-points`; `./scripts/test` turns it on.
+//! The tests that kill at a named point need the feature `crash-points`, and are ignored without it;
+//! `./scripts/test` turns it on.
 
 #![expect(clippy::unwrap_used, reason = "a panic is the report")]
 
@@ -10,7 +11,6 @@ mod support;
 mod asking;
 mod bad_input;
 mod command_line;
-#[cfg(feature = "crash-points")]
 mod crash_table;
 mod full_disk;
 mod random_kills;

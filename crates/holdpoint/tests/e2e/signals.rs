@@ -48,7 +48,7 @@ async fn stops(signal: Signal, whom: Whom) {
     let took = start.elapsed();
     assert_eq!(status.code(), Some(0), "{signal:?} {whom:?}");
     assert!(took < Duration::from_secs(3), "{signal:?} {whom:?}: it took {took:?}");
-    events.to_end().await;
+    events.drain().await;
     assert!(events.saw("session_died"), "the stream says why it ends: {:#?}", events.seen);
     assert!(!events.saw("permission_resolved"), "{:#?}", events.seen);
     assert!(!events.saw("turn_complete"), "{:#?}", events.seen);

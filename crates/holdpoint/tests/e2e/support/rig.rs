@@ -29,8 +29,8 @@ pub(crate) struct Rig {
     pub(crate) restore: bool,
     /// No model is configured: the demo model plays.
     pub(crate) demo: bool,
-    /// A daemon that writes beyond a limit gets an error, as from a full disk.
-    pub(crate) ignore_file_size_signal: bool,
+    /// A write beyond a limit is an error to the daemon, as on a full disk, and its log is on that disk too.
+    pub(crate) disk_may_fill: bool,
     pub(crate) data_dir: PathBuf,
 }
 
@@ -64,7 +64,7 @@ impl Rig {
             args: Vec::new(),
             restore: true,
             demo: false,
-            ignore_file_size_signal: false,
+            disk_may_fill: false,
             data_dir,
         }
     }
@@ -104,10 +104,12 @@ impl Rig {
 
     /// The command that starts a daemon here.
     pub(crate) fn serve(&self) -> Command {
-        let mut command = if self.ignore_file_size_signal {
+        let mut command = if self.disk_may_fill {
             let mut shell = Command::new("sh");
-            shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\"", PROGRAM]);
-            self.in_environment(shell)
+            shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\" 2>>\"$LOG\"", PROGRAM]);
+            let mut command = self.in_environment(shell);
+            command.env("LOG", self.dir.path().join("log"));
+            command
         } else {
             self.command()
         };

@@ -84,7 +84,7 @@ impl Stream {
     }
 
     /// Reads to the end of the stream.
-    pub(crate) async fn to_end(&mut self) {
+    pub(crate) async fn drain(&mut self) {
         while self.next().await.is_some() {}
     }
 
