@@ -82,8 +82,9 @@ impl Default for Limits {
         Self {
             max_frame: 64 * 1024 * 1024,
             max_garbage: 100,
-            max_open_requests: 1024,
-            max_unsent_answers: 4096,
+            // A session asks 64 things at most, so this is a thousand sessions that all do.
+            max_open_requests: 65_536,
+            max_unsent_answers: 65_536,
             max_replay: 128 * 1024 * 1024,
             initialize: Duration::from_secs(30),
             request: Duration::from_secs(60),

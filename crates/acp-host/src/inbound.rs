@@ -58,6 +58,7 @@ impl Inbound {
             }
         }
         if !self.conn.open_request() {
+            tracing::error!(session = %short(&session), "the agent asks more than it may have open; refused");
             let message = "too many requests of this agent wait for an answer".to_owned();
             refuse(&self.conn, responder, ErrorCode::INTERNAL_ERROR, message);
             return;

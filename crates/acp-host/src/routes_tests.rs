@@ -1,3 +1,5 @@
+//! Tests of how what an agent says finds its session.
+
 use holdpoint_engine::port::Exit;
 use serde_json::json;
 

@@ -1,3 +1,5 @@
+//! Tests of the bounded lines between us and an agent.
+
 use agent_client_protocol::{Channel, Error, RawJsonRpcId, RawJsonRpcNotification};
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Tests of the messages as they are written and read.
+
 use holdpoint_model::ids::PromptId;
 
 use super::*;

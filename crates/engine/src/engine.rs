@@ -1,6 +1,6 @@
 //! The engine: sessions by id, and the inbox over all of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use holdpoint_ledger::{Ledger, QuestionFilter, QuestionRow, SessionFilter, SessionRow, StateFilter};
@@ -17,8 +17,8 @@ use crate::error::EngineError;
 use crate::history::Transcripts;
 use crate::port::{Agents, NewSession};
 use crate::session::{
-    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Queued, Receipt,
-    Start, VoteOutcome, VoteRequest,
+    Accepted, AnswerRequest, AskedView, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Queued,
+    Receipt, Start, VoteOutcome, VoteRequest,
 };
 use crate::shared::Shared;
 use crate::wire::{audit as audit_wire, question as question_wire, session as session_wire};
@@ -58,6 +58,13 @@ pub struct Branched {
     pub name: String,
     /// The original, and its title.
     pub from: (SessionId, Option<String>),
+}
+
+/// What live sessions know of open questions.
+#[derive(Debug, Default)]
+struct Asked {
+    now: HashMap<QuestionId, Asking>,
+    unrestorable: HashSet<QuestionId>,
 }
 
 /// A list of sessions.
@@ -408,36 +415,37 @@ impl Engine {
         Ok(Some(self.row(&row, &asked)))
     }
 
-    fn row(&self, row: &QuestionRow, asked: &HashMap<QuestionId, Asking>) -> Value {
-        let asking = asked.get(&row.question.id);
+    fn row(&self, row: &QuestionRow, asked: &Asked) -> Value {
+        let asking = asked.now.get(&row.question.id);
         let mut row = row.clone();
         if !row.question.body.is_question() && row.question.is_open() && row.run != self.shared.ledger.run() {
             // Consent is not restored: what an earlier run asked is over (V6).
             row.question.state =
                 State::Closed { cause: CloseCause::ProcessRestarted, at: row.question.asked_at };
         }
-        let restorable = self.shared.config.restore && row.question.body.is_question();
+        let restorable = self.shared.config.restore
+            && row.question.body.is_question()
+            && !asked.unrestorable.contains(&row.question.id);
         question_wire::inbox_row(&row, asking, restorable)
     }
 
     /// The questions of these sessions that people can answer now, by the actors' word: a row of a session
     /// that is not live was asked by a process that is gone.
-    async fn asked_now<'a>(
-        &self,
-        sessions: impl Iterator<Item = &'a SessionId>,
-    ) -> HashMap<QuestionId, Asking> {
+    async fn asked_now<'a>(&self, sessions: impl Iterator<Item = &'a SessionId>) -> Asked {
         let mut ids: Vec<_> = sessions.collect();
         ids.sort_unstable();
         ids.dedup();
-        let mut asked = HashMap::new();
+        let mut all = Asked::default();
         for id in ids {
             let Some(handle) = self.shared.find(id) else { continue };
             let (reply, answer) = oneshot::channel();
             if handle.send(Msg::AskedNow(reply)).await.is_ok() {
-                asked.extend(answer.await.unwrap_or_default());
+                let AskedView { asked, unrestorable } = answer.await.unwrap_or_default();
+                all.now.extend(asked);
+                all.unrestorable.extend(unrestorable);
             }
         }
-        asked
+        all
     }
 
     /// Sessions of a workspace, loaded or not, the last changed first.

@@ -48,6 +48,11 @@ impl Event {
 
     /// The envelope, as it is sent.
     pub fn envelope(&self, id: Option<u64>, now: Micros) -> Value {
+        self.clone().into_envelope(id, now)
+    }
+
+    /// The envelope, as it is sent; what is in it is not copied.
+    pub fn into_envelope(self, id: Option<u64>, now: Micros) -> Value {
         let mut object = Map::new();
         if let Some(id) = id {
             object.insert("id".to_owned(), json!(id));
@@ -57,11 +62,11 @@ impl Event {
         if let Some(prompt) = &self.prompt {
             object.insert("promptId".to_owned(), json!(prompt));
         }
-        object.insert("data".to_owned(), self.data.clone());
+        object.insert("data".to_owned(), self.data);
         if let Some(client) = &self.originator {
             object.insert("originatorClientId".to_owned(), json!(client));
         }
-        let mut meta = self.meta.clone();
+        let mut meta = self.meta;
         meta.insert("serverTimestamp".to_owned(), json!(now.0 / 1000));
         object.insert("_meta".to_owned(), Value::Object(meta));
         Value::Object(object)

@@ -236,7 +236,7 @@ pub(crate) struct AttachArgs {
     long_about = "List sessions, live and stored, newest first, and which of them wait for a person.",
     after_long_help = "Examples:\n  \
         holdpoint sessions\n  \
-        holdpoint sessions --cwd ~/work/site --json\n\n\
+        holdpoint sessions --cwd ~/proj/site --json\n\n\
         Exit codes: 0; 1 it failed; 5 no daemon."
 )]
 pub(crate) struct SessionsArgs {

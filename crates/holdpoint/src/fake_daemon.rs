@@ -129,7 +129,7 @@ impl FakeDaemon {
         match (&parts.method, segments.as_slice()) {
             (&Method::GET, ["health"]) => ok(json!({"status": "ok"})),
             (&Method::GET, ["capabilities"]) => {
-                ok(json!({"v": 1, "features": ["durable_questions"], "workspaceCwd": "/work/site"}))
+                ok(json!({"v": 1, "features": ["durable_questions"], "workspaceCwd": "/proj/site"}))
             }
             (&Method::GET, ["daemon", "status"]) => {
                 ok(json!({"v": 1, "issues": [], "daemon": {"restoreAskUserQuestion": true}}))
@@ -160,7 +160,7 @@ impl FakeDaemon {
 
     fn attached(&self, attached: bool) -> Value {
         let state = self.state();
-        json!({"sessionId": SESSION, "clientId": "client_a", "workspaceCwd": "/work/site", "attached": attached,
+        json!({"sessionId": SESSION, "clientId": "client_a", "workspaceCwd": "/proj/site", "attached": attached,
                "hasActivePrompt": state.has_active_prompt, "lastEventId": 0, "eventEpoch": state.epoch.to_string(),
                "compactedReplay": state.history})
     }
@@ -351,7 +351,7 @@ pub(crate) fn ends(reason: &str) -> Value {
 /// A question with one part.
 pub(crate) fn colour(id: &str) -> Value {
     json!({"questionId": id, "generation": 1, "sessionId": SESSION, "kind": "user_question", "state": "open",
-        "title": "Which colour?", "workspaceCwd": "/work/site", "askedAt": "2026-03-01T10:00:00Z", "live": true,
+        "title": "Which colour?", "workspaceCwd": "/proj/site", "askedAt": "2026-03-01T10:00:00Z", "live": true,
         "requestId": "r1", "sessionTitle": "Redo the header",
         "questions": [{"question": "Which colour?", "header": "Colour",
             "options": [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]}]})

@@ -302,8 +302,9 @@ impl<'a> Follow<'a> {
         match view {
             Some(view) if view.state == State::Open => {
                 self.arrived(view.clone());
-                // Only a note of the daemon's (D4); a daemon that is older, or away, misses nothing by it.
-                let _ = self.daemon.shown(&view).await;
+                // Only a note of the daemon's (D4): nobody waits for it, and a daemon that is away misses nothing.
+                let daemon = self.daemon.clone();
+                tokio::spawn(async move { daemon.shown(&view).await });
             }
             Some(_) => {}
             None => self.ui.note("the agent asks for a decision that the daemon keeps no record of"),

@@ -53,7 +53,7 @@ async fn a_turn_streams_to_stdout_and_its_tools_to_stderr() {
     // The line feeds belong to the remarks between.
     assert_eq!(out(&output), "Hello \nwor␛[2Jld.\n");
     insta::assert_snapshot!(err(&output), @"
-    session 0195aaaa-0000-7000-8000-000000000001 in /work/site
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
     · read_file: a.css
     ");
     let seen = fake.seen();

@@ -1,3 +1,5 @@
+//! Tests of putting a streamed reply together.
+
 use proptest::prelude::*;
 use serde_json::json;
 

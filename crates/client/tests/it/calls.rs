@@ -69,7 +69,7 @@ async fn e6_a_restore_always_carries_a_client_id_and_other_calls_do_not_invent_o
 async fn paths_and_queries_are_escaped() {
     let server = Server::start(|_| reply(200, json!({"sessions": [], "questions": []}))).await;
     let daemon = Daemon::new(&server.url, None).unwrap();
-    daemon.sessions("/work/a b/ü?&", 20, Some("c&1")).await.unwrap();
+    daemon.sessions("/proj/a b/ü?&", 20, Some("c&1")).await.unwrap();
     daemon.questions(&Filter { cwd: Some("/a b".into()), limit: Some(5), ..Filter::open() }).await.unwrap();
     let seen = server.seen();
     assert_eq!(seen[0].path, "/workspace/%2Fwork%2Fa%20b%2F%C3%BC%3F%26/sessions?size=20&cursor=c%261");

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::attach::ReadDone;
-use super::message::{Accepted, Answer, Attached, Msg};
+use super::message::{Accepted, Answer, AskedView, Attached, Msg};
 use super::take_up::{TakeUpDone, TakingUp};
 use crate::bus::Bus;
 use crate::error::EngineError;
@@ -117,6 +117,8 @@ pub(crate) struct Actor {
     pub(super) done: mpsc::Sender<Done>,
     done_receiver: mpsc::Receiver<Done>,
     pub(super) pending: BTreeMap<Generation, Pending>,
+    /// Open questions that a load does not ask again: their batch is mixed, or cannot be read (E3, E4).
+    pub(super) unrestorable: BTreeSet<Generation>,
     /// Attached clients, and how often each is.
     pub(super) attached: BTreeMap<ClientId, usize>,
     /// Commits that nobody waits for.
@@ -183,6 +185,7 @@ impl Actor {
             done,
             done_receiver,
             pending: BTreeMap::new(),
+            unrestorable: BTreeSet::new(),
             attached: BTreeMap::new(),
             lazy: FuturesUnordered::new(),
             announced: BTreeSet::new(),
@@ -439,8 +442,7 @@ impl Actor {
                 let _ = reply.send(self.is_live().then(|| self.status()));
             }
             Msg::AskedNow(reply) => {
-                let asked = self.state.asked_now();
-                let _ = reply.send(asked.map(|(q, asking)| (q.id.clone(), asking.clone())).collect());
+                let _ = reply.send(self.asked_view());
             }
         }
         // An actor that was started only to look something up has nothing to stay for.
@@ -473,6 +475,16 @@ impl Actor {
                 Err(EngineError::UnknownClient { session: self.id.clone(), client: client.clone() })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn asked_view(&self) -> AskedView {
+        let asked = self.state.asked_now().map(|(question, asking)| (question.id.clone(), asking.clone()));
+        let unrestorable =
+            self.unrestorable.iter().filter_map(|generation| self.state.questions.get(generation));
+        AskedView {
+            asked: asked.collect(),
+            unrestorable: unrestorable.map(|question| question.id.clone()).collect(),
         }
     }
 
@@ -550,7 +562,7 @@ impl Msg {
             Self::Heartbeat(_, reply) => drop(reply.send(Err(error))),
             Self::Subscribe { reply, .. } => drop(reply.send(Err(error))),
             Self::Row(reply) => drop(reply.send(None)),
-            Self::AskedNow(reply) => drop(reply.send(Vec::new())),
+            Self::AskedNow(reply) => drop(reply.send(AskedView::default())),
         }
     }
 }

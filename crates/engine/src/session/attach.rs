@@ -151,7 +151,8 @@ impl Actor {
             }));
             return;
         }
-        let attached = matches!(self.link, Link::Up { .. });
+        // One who joins a restore under way finds the session live, as far as it can tell.
+        let attached = self.is_live();
         let client = match self.register(request.client.clone()).await {
             Ok(client) => client,
             Err(error) => {
@@ -184,7 +185,7 @@ impl Actor {
 
     /// Answers one who waits, with the history if it is a load. `read` is a history that fits; without one it
     /// is read beside the actor.
-    pub(super) fn serve(&mut self, waiter: Waiter, read: Option<&FirstRead>, spare: Spare) {
+    pub(super) fn serve(&mut self, waiter: Waiter, read: Option<FirstRead>, spare: Spare) {
         if waiter.request.action == LoadAction::Resume {
             // A fresh stream is read from its start; of one that runs, only what is new (WIRE a.2).
             let cursor = if waiter.attached { self.bus.last_id() } else { 0 };
@@ -194,8 +195,7 @@ impl Actor {
         }
         if let Some(first) = read {
             let (journal_from, cursor) = (first.cursor, Some(first.cursor));
-            let read = first.read.clone();
-            self.read(ReadDone { waiter, read, journal_from, cursor, numbered: first.numbered });
+            self.read(ReadDone { waiter, read: first.read, journal_from, cursor, numbered: first.numbered });
             return;
         }
         // What the running turn has written since it began is told from the stream, so the history ends there.
@@ -246,9 +246,9 @@ impl Actor {
             compacted.push(Frame::new("history_truncated", data).envelope(None, now));
         }
         for (i, update) in read.updates.into_iter().enumerate() {
-            let data = json!({ "sessionId": self.id, "update": update });
+            let data = crate::wire::session::update(&self.id, update);
             let id = numbered.then_some(i as u64 + 1);
-            compacted.push(Frame::new("session_update", data).envelope(id, now));
+            compacted.push(Frame::new("session_update", data).into_envelope(id, now));
         }
         let mut journal: Vec<Value> = self.bus.since(journal_from).map(|frame| frame.value()).collect();
         for (question, asking) in self.state.asked_now() {

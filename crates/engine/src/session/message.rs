@@ -161,6 +161,15 @@ pub enum Receipt {
     Recorded(Value),
 }
 
+/// What a live session knows of its open questions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AskedView {
+    /// Those that people can answer now.
+    pub(crate) asked: Vec<(QuestionId, holdpoint_model::session::Asking)>,
+    /// Those that a load does not ask again.
+    pub(crate) unrestorable: Vec<QuestionId>,
+}
+
 /// One message.
 #[derive(Debug)]
 pub(crate) enum Msg {
@@ -237,5 +246,5 @@ pub(crate) enum Msg {
     /// A row for lists, from what is live.
     Row(oneshot::Sender<Option<Value>>),
     /// The questions that people can answer now.
-    AskedNow(oneshot::Sender<Vec<(QuestionId, holdpoint_model::session::Asking)>>),
+    AskedNow(oneshot::Sender<AskedView>),
 }

@@ -15,6 +15,6 @@ pub use message::{
     VoteRequest,
 };
 
-pub(crate) use message::Msg;
+pub(crate) use message::{AskedView, Msg};
 
 pub(crate) use actor::{Actor, FROM_AGENT, Handle, Made, Start};

@@ -37,7 +37,7 @@ impl Actor {
         let running = self.state.running();
         let prompt = running.map(|turn| turn.origin.prompt().clone());
         let client = running.and_then(|turn| turn.origin.client()).cloned();
-        let data = json!({ "sessionId": self.id, "update": update });
+        let data = crate::wire::session::update(&self.id, update);
         self.publish(Frame::new("session_update", data).of_prompt(prompt.as_ref()).by(client.as_ref()));
     }
 

@@ -221,7 +221,7 @@ impl Actor {
         } else {
             loads_of(&taking.waiters).then(|| Ok(history::Read::foreign(taken.replay)))
         };
-        let read = read.map(|read| {
+        let mut read = read.map(|read| {
             if let (true, Ok(read)) = (cold, &read) {
                 // The history has the first ids of a new stream, and is told in the response only (WIRE a.2).
                 self.bus.skip(read.updates.len() as u64);
@@ -230,6 +230,17 @@ impl Actor {
         });
         let restoring =
             taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
+        self.unrestorable.clear();
+        if ours
+            && self.shared.config.restore
+            && !taking.suppress
+            && !taken.hint
+            && self.state.running().is_none()
+        {
+            // The agent was free to hint and did not: what is open stays so only until it is repaired (E3).
+            let open = self.state.open().filter(|question| question.body.is_question());
+            self.unrestorable = open.map(|question| question.generation).collect();
+        }
         if let Some(tail) = taken.tail {
             let tail = Tail { turn: tail.turn, open: tail.open, last_prompt: tail.last_prompt, restoring };
             self.note(Command::Reconcile { tail });
@@ -251,8 +262,10 @@ impl Actor {
                 Some(_) if restoring => Spare::Open,
                 _ => Spare::Nothing,
             };
-            let fits = spared == (spare == Spare::Open);
-            self.serve(waiter, read.as_ref().filter(|_| fits), spare);
+            // The first that it fits gets the history that was read; there is seldom a second, who reads for himself.
+            let fits = spared == (spare == Spare::Open) && waiter.request.action == LoadAction::Load;
+            let read = if fits { read.take() } else { None };
+            self.serve(waiter, read, spare);
         }
         if !unserved.is_empty() {
             // One that carries a client id never suffers the suppression of one that does not (R19).
@@ -358,6 +371,14 @@ impl Actor {
         if let Err(error) = self.execute_lazily(command) {
             tracing::warn!(session = %self.id, %error, "not noted");
         }
+    }
+
+    /// Whether a question is open that a load would have asked again.
+    pub(super) fn restorable_questions(&self) -> bool {
+        self.shared.config.restore
+            && self.state.open().any(|question| {
+                question.body.is_question() && !self.unrestorable.contains(&question.generation)
+            })
     }
 
     /// Whether a load by a client should have the trailing question asked again (R14).

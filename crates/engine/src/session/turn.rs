@@ -114,8 +114,7 @@ impl Actor {
             let _ = reply.send(Err(error));
             return;
         }
-        let waits =
-            (self.shared.config.restore && self.state.open().next().is_some()) || self.owes_the_agent();
+        let waits = self.restorable_questions() || self.owes_the_agent();
         let Link::Up { .. } = &self.link else {
             let _ = reply.send(Ok(None));
             return;

@@ -1,8 +1,9 @@
 //! A session on the wire: its status (WIRE a.2) and its rows in lists.
 
 use holdpoint_ledger::SessionRow;
+use holdpoint_model::ids::SessionId;
 use holdpoint_model::session::{Question, Session};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{iso, question};
 
@@ -76,6 +77,14 @@ pub fn stored_row(row: &SessionRow, open: &[Question]) -> Value {
     merge(&mut view, activity(open.iter(), false));
     view["live"] = json!(false);
     view
+}
+
+/// The data of a `session_update`. The update is moved, not copied: histories are long.
+pub fn update(session: &SessionId, update: Value) -> Value {
+    let mut data = Map::with_capacity(2);
+    data.insert("sessionId".to_owned(), json!(session));
+    data.insert("update".to_owned(), update);
+    Value::Object(data)
 }
 
 /// Adds the fields of one object to another.

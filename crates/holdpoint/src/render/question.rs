@@ -288,7 +288,7 @@ pub(crate) mod samples {
             "kind": "user_question", "state": "open", "title": "Which colour should the header have?",
             "questions": [{"question": "Which colour should the header have?", "header": "Colour", "multiSelect": multi,
                 "options": [{"label": "Red", "description": "warm and loud"}, {"label": "Pale blue", "description": "cold and calm"}]}],
-            "workspaceCwd": "/work/site", "sessionTitle": "Redo the header", "askedAt": "2026-03-01T10:00:00Z",
+            "workspaceCwd": "/proj/site", "sessionTitle": "Redo the header", "askedAt": "2026-03-01T10:00:00Z",
             "live": false, "restorable": true, "shown": [{"surface": "web"}]
         }))
     }
@@ -400,7 +400,7 @@ mod tests {
             or --text with your own words; or --decline
           question q_01abcdef0123, generation 2
            session 0195aaaa-0000-7000-8000-000000000001 (Redo the header)
-         workspace /work/site
+         workspace /proj/site
              asked 2026-03-01T10:00:00Z (3 h ago)
              state open; its session is asleep and wakes with the answer
           shown on web
@@ -424,7 +424,7 @@ mod tests {
               or --answer 1= with your own words
           question q_01abcdef0123, generation 2
            session 0195aaaa-0000-7000-8000-000000000001 (Redo the header)
-         workspace /work/site
+         workspace /proj/site
              asked 2026-03-01T10:00:00Z (2 d ago)
              state answered
            outcome answeredBy: {"name":"Ada"}

@@ -1,3 +1,5 @@
+//! Tests of eligibility, interruption and repair.
+
 use proptest::prelude::*;
 use serde_json::json;
 

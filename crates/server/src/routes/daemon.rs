@@ -39,6 +39,7 @@ const FEATURES: &[&str] = &[
     "permission_vote",
     "session_status",
     "session_close",
+    "session_branch",
     "session_metadata",
     "session_transcript",
     "session_transcript_pagination",

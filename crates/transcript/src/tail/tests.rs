@@ -1,3 +1,5 @@
+//! Tests of reading the end of a transcript.
+
 use std::cell::Cell;
 use std::io::{Cursor, Result as IoResult, SeekFrom};
 use std::rc::Rc;
