@@ -163,12 +163,21 @@ impl Engine {
         let _place = self.shared.place(&id)?;
         let agent = self.shared.agents.connect(&self.shared.config.agent, &cwd).await?;
         let (sink, from_agent) = mpsc::channel(FROM_AGENT);
-        let new = NewSession { session: id.clone(), cwd: cwd.clone(), approval_mode: request.approval_mode };
+        let new = NewSession {
+            session: id.clone(),
+            cwd: cwd.clone(),
+            approval_mode: request.approval_mode.clone(),
+        };
         let taken = agent.new_session(new, sink.clone()).await?;
         let id = taken.session.clone().unwrap_or(id);
         let (source_type, source_id) = request.source;
-        let info =
-            Info { workspace_cwd: cwd, agent: self.shared.config.agent.clone(), source_type, source_id };
+        let info = Info {
+            workspace_cwd: cwd,
+            agent: self.shared.config.agent.clone(),
+            source_type,
+            source_id,
+            approval_mode: request.approval_mode,
+        };
         let (reply, answer) = oneshot::channel();
         let made = Made { info, agent, taken, sink, from_agent, client: request.client, reply };
         if self.shared.start_new(&id, Start::New(Box::new(made))).is_none() {

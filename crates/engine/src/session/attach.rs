@@ -111,6 +111,7 @@ impl Actor {
             agent: self.shared.config.agent.clone(),
             source_type: None,
             source_id: None,
+            approval_mode: None,
         };
         self.execute(Command::Open { info }).await?;
         if let Some(title) = head.title {

@@ -76,7 +76,9 @@ impl Actor {
         }
         let loads = loads_of(&waiters);
         let page_size = waiters.iter().filter_map(|waiter| waiter.request.page_size).max();
-        let approval_mode = waiters.iter().find_map(|waiter| waiter.request.approval_mode.clone());
+        let opened_with = self.state.info.as_ref().and_then(|info| info.approval_mode.clone());
+        let approval_mode =
+            waiters.iter().find_map(|waiter| waiter.request.approval_mode.clone()).or(opened_with);
         self.spawn_take_up(
             before.as_ref().map(|(agent, _)| Arc::clone(agent)),
             suppress,

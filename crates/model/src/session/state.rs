@@ -30,6 +30,9 @@ pub struct Info {
     /// That surface's own name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_id: Option<String>,
+    /// The approval mode that it was opened with, for as long as it lives; `None` is the agent's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_mode: Option<String>,
 }
 
 /// Which call asks: the model turn that holds it, and the call's id. A provider's id alone is not unique over

@@ -88,6 +88,7 @@ impl Driven {
             agent: "a".to_owned(),
             source_type: None,
             source_id: None,
+            approval_mode: None,
         };
         driven.go(Command::Open { info });
         driven.go(Command::StartLife);

@@ -34,8 +34,13 @@ fn closed(cause: CloseCause) -> Event {
 }
 
 fn life() -> Vec<Event> {
-    let bare =
-        Info { workspace_cwd: "/w".into(), agent: "holdpoint".into(), source_type: None, source_id: None };
+    let bare = Info {
+        workspace_cwd: "/w".into(),
+        agent: "holdpoint".into(),
+        source_type: None,
+        source_id: None,
+        approval_mode: None,
+    };
     let whole = Info { source_type: Some("slack".into()), source_id: Some("C1/2".into()), ..bare.clone() };
     vec![
         Event::Opened { info: bare },

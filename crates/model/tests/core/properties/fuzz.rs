@@ -26,7 +26,13 @@ fn event((kind, a, b): (u8, u8, u8)) -> Event {
     };
     match kind % 21 {
         0 => Event::Opened {
-            info: Info { workspace_cwd: "/".into(), agent: "a".into(), source_type: None, source_id: None },
+            info: Info {
+                workspace_cwd: "/".into(),
+                agent: "a".into(),
+                source_type: None,
+                source_id: None,
+                approval_mode: None,
+            },
         },
         1 => Event::LifeStarted { life: u64::from(a % 5), recovered: b % 2 == 0 },
         2 => Event::ClientRegistered { client: id("ann") },
