@@ -52,6 +52,7 @@ impl Book {
             agent: "holdpoint".to_owned(),
             source_type: None,
             source_id: None,
+            approval_mode: None,
         };
         self.append(at, Event::Opened { info })
     }

@@ -94,6 +94,7 @@ impl Book {
             agent: self.row.agent.clone(),
             source_type: self.row.source_type.clone(),
             source_id: self.row.source_id.clone(),
+            approval_mode: None,
         };
         self.row.created_at = Micros(at);
         self.append(at, vec![Event::Opened { info }], Vec::new())
