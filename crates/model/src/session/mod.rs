@@ -1,4 +1,4 @@
-//! One session: its state is a fold of events, [`decide`] says which events follow from a command, and
+//! One session: its state is a fold of events, [`decide()`] says which events follow from a command, and
 //! [`evolve`](Session::evolve) is the only thing that changes it, live and after a crash alike.
 
 mod command;

@@ -29,7 +29,7 @@ pub(crate) struct Op {
     strict: bool,
 }
 
-/// A parameter: its name, what it may be (a type of [`document`]), and what it means.
+/// A parameter: its name, what it may be (a type of [`document()`]), and what it means.
 type Param = (&'static str, Type, &'static str);
 
 /// What a parameter may be.
