@@ -72,7 +72,7 @@ async fn paths_and_queries_are_escaped() {
     daemon.sessions("/proj/a b/ü?&", 20, Some("c&1")).await.unwrap();
     daemon.questions(&Filter { cwd: Some("/a b".into()), limit: Some(5), ..Filter::open() }).await.unwrap();
     let seen = server.seen();
-    assert_eq!(seen[0].path, "/workspace/%2Fwork%2Fa%20b%2F%C3%BC%3F%26/sessions?size=20&cursor=c%261");
+    assert_eq!(seen[0].path, "/workspace/%2Fproj%2Fa%20b%2F%C3%BC%3F%26/sessions?size=20&cursor=c%261");
     assert_eq!(seen[1].path, "/questions?state=open&cwd=%2Fa%20b&limit=5");
 }
 

@@ -165,3 +165,29 @@ async fn s3_d3_with_the_flag_off_nothing_is_asked_again_and_nothing_is_lost() {
     api.vote(&session, &again.request, &selected(BLUE)).await.expect(200);
     finishes(&rig, &api, &session).await;
 }
+
+#[tokio::test]
+async fn r12_a_start_scans_nothing_and_resumes_nothing() {
+    let (mut rig, session, question, _) = waiting().await;
+    let api = rig.api();
+    assert!(rig.daemon().children().is_empty(), "no agent is started for a session that nobody has loaded");
+    assert_eq!(rig.model.calls(), 1, "and no model is called");
+    assert_eq!(api.get(&format!("/session/{}/status", session.id)).await.status, 404);
+    assert_eq!(api.question(&question.id).await["live"], json!(false));
+}
+
+#[tokio::test]
+async fn r8_from_a_restore_on_the_status_says_that_it_waits_and_the_vote_route_takes_the_answer() {
+    let (rig, session, old, _) = waiting().await;
+    let api = rig.api().of(&session.client);
+    let loaded = api.load(&session).await;
+    assert_eq!(loaded["hasActivePrompt"], json!(true), "{loaded:#}");
+    let [question] = api.wait_asked(&session).await;
+    assert_ne!(question.request, old.request);
+    let status = api.status(&session).await;
+    assert_eq!(status["isWaitingForUserQuestion"], json!(true), "{status:#}");
+    assert_eq!(status["hasActivePrompt"], json!(true), "{status:#}");
+    assert_eq!(status["pendingInteractions"][0]["requestId"], question.request.as_str());
+    api.vote(&session, &question.request, &selected(BLUE)).await.expect(200);
+    finishes(&rig, &api, &session).await;
+}
