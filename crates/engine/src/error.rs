@@ -51,7 +51,9 @@ pub enum EngineError {
         client: ClientId,
     },
     /// Another workspace was named than the session's, or than the daemon's.
-    #[error("workspace {requested} is not {bound}")]
+    #[error(
+        "this daemon does not work in {requested}, but in {bound}; start it with --workspace {requested} as well"
+    )]
     WorkspaceMismatch {
         /// What is.
         bound: String,

@@ -1,5 +1,6 @@
 //! `holdpoint acp`: the built-in agent over stdio.
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -17,7 +18,11 @@ use crate::logging::{self, LogFormat};
     about = "Run the built-in agent over stdio, for a daemon or an editor",
     long_about = "Run the built-in agent over stdio: the Agent Client Protocol (ACP), version 1.\n\n\
         An editor that speaks ACP starts this command; `holdpoint serve` starts it by itself. stdout carries the \
-        protocol only; logs go to stderr."
+        protocol only; logs go to stderr.",
+    after_long_help = "Examples:\n  \
+        holdpoint acp --model gpt-5\n  \
+        in an editor's settings: command \"holdpoint\", arguments [\"acp\"]\n\n\
+        Exit codes: 0 its stdin ended; 1 it could not start; 128 + N signal N ended it."
 )]
 pub(crate) struct AcpArgs {
     /// Ask a stored, unanswered question again when its session is loaded or resumed
@@ -98,21 +103,29 @@ impl ModelArgs {
     }
 }
 
-/// Runs the agent until its stdin ends. Never returns: the process ends after a flush (a runtime that is
-/// dropped waits for a read of stdin that may never end).
+/// Runs the agent until its stdin ends, or a signal says so.
 pub(crate) fn run(args: AcpArgs) -> ExitCode {
     logging::start(args.log_format, "warn");
-    let code = match start(args) {
-        Ok(code) => code,
+    if std::io::stdin().is_terminal() {
+        eprintln!(
+            "holdpoint acp speaks the Agent Client Protocol (JSON-RPC) on stdin and stdout: an editor or the"
+        );
+        eprintln!(
+            "daemon starts it. For a person: `holdpoint serve`, then `holdpoint prompt`. Ctrl-C ends it."
+        );
+    }
+    match start(args) {
+        Ok(never) => match never {},
         Err(error) => {
             eprintln!("holdpoint acp: {error:#}");
-            1
+            ExitCode::FAILURE
         }
-    };
-    std::process::exit(code);
+    }
 }
 
-fn start(args: AcpArgs) -> anyhow::Result<i32> {
+/// Ends the process when the agent has ended. The runtime is never dropped: it would wait for a read of stdin
+/// that may never end.
+fn start(args: AcpArgs) -> anyhow::Result<std::convert::Infallible> {
     let file = File::read(args.config.as_deref())?;
     let model = args.model.or(&file)?;
     let resolved = model.resolve()?;
@@ -133,5 +146,6 @@ fn start(args: AcpArgs) -> anyhow::Result<i32> {
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
-    Ok(runtime.block_on(run_stdio(config)).code())
+    let code = runtime.block_on(run_stdio(config)).code();
+    std::process::exit(code)
 }

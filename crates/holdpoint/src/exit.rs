@@ -125,6 +125,22 @@ impl From<ClientError> for Failure {
     }
 }
 
+/// What a cause means, in words.
+fn closed_because(cause: &str) -> String {
+    match cause {
+        "orphan_repair" => "another prompt was sent before it was answered, so the agent went on without it",
+        "cancelled_before_answer" => "its turn was cancelled",
+        "unreachable_question" => "a client could not show it, and stopped the turn",
+        "timed_out" => "nobody answered in time",
+        "session_deleted" => "its session was deleted",
+        "session_closed" => "its session was closed",
+        "process_restarted" => "the daemon was restarted; consent is not kept, and the agent may ask again",
+        "withdrawn" => "the agent took it back",
+        other => return one_line(other, 80),
+    }
+    .to_owned()
+}
+
 fn refused(api: holdpoint_client::ApiError) -> Failure {
     let code = |fallback: &str| api.code.clone().unwrap_or_else(|| fallback.to_owned());
     let mut facts = Vec::new();
@@ -139,7 +155,15 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
         Refusal::AlreadyAnswered(winner) => {
             if let Some(by) = &winner.answered_by {
                 let at = winner.answered_at.as_deref().map(|at| format!(" at {}", one_line(at, 40)));
-                facts.push(format!("it was answered by {}{}", answered_by(by), at.unwrap_or_default()));
+                let what = api.details.get("answers").and_then(Value::as_object).map(|answers| {
+                    let texts: Vec<_> = answers.values().filter_map(Value::as_str).collect();
+                    format!(": {}", one_line(&texts.join("; "), 200))
+                });
+                let what = match api.details.get("state").and_then(Value::as_str) {
+                    Some("declined") => " with a no".to_owned(),
+                    _ => what.unwrap_or_default(),
+                };
+                facts.push(format!("by {}{}{what}", answered_by(by), at.unwrap_or_default()));
             }
             (Exit::Refused, code("already_answered"), Vec::new())
         }
@@ -154,7 +178,8 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
         Refusal::RestoreDisabled => (
             Exit::Refused,
             code("restore_disabled"),
-            vec!["start the daemon with --restore-ask-user-question, then answer again".into()],
+            // The daemon's own words say what to do.
+            Vec::new(),
         ),
         Refusal::ResponseIdReused => (
             Exit::Refused,
@@ -162,7 +187,7 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
             vec!["leave --response-id out, or give another one for another answer".into()],
         ),
         Refusal::Closed { cause } => {
-            facts.extend(cause.iter().map(|cause| format!("it was closed: {}", one_line(cause, 80))));
+            facts.extend(cause.iter().map(|cause| closed_because(cause)));
             (Exit::Refused, code("closed"), Vec::new())
         }
         Refusal::Invalid if api.status == 422 => (Exit::Usage, code("invalid"), Vec::new()),

@@ -81,9 +81,7 @@ fn by_number(number: usize, question: &Question) -> Result<String, String> {
         .checked_sub(1)
         .and_then(|index| question.options.get(index))
         .map(|option| option.label.clone())
-        .ok_or_else(|| {
-            format!("there is no option {number}, only 1 to {count}; ={number} answers with the text")
-        })
+        .ok_or_else(|| format!("there is no option {number}, only 1 to {count}"))
 }
 
 fn label(text: &str, question: &Question) -> Option<String> {

@@ -185,10 +185,11 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
             .await;
     });
     println!(
-        "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {}",
+        "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {} · process {}",
         env!("CARGO_PKG_VERSION"),
         workspaces.join(", "),
         if restore { "on" } else { "off" },
+        std::process::id(),
     );
     tokio::select! {
         name = signals.next() => tracing::info!(signal = name, "stopping"),

@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -136,7 +136,8 @@ fn open_locked(path: &Utf8Path, create: bool, wait: Duration) -> Result<Option<F
 fn create(path: &Utf8Path) -> Result<Log<File>, OpenError> {
     let refused = |source| OpenError::Io { path: path.to_owned(), source };
     if let Some(directory) = path.parent() {
-        std::fs::create_dir_all(directory).map_err(refused)?;
+        // What is said in a session is its person's own.
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(refused)?;
     }
     let Some(file) = open_locked(path, true, LOCK_WAIT)? else {
         unreachable!("a file that is to be created is there when it was opened")

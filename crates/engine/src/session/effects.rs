@@ -64,13 +64,15 @@ impl Actor {
                 let client = by.client_id.as_ref().map(AsRef::as_ref);
                 self.forbidden(*generation, client, *reason);
             }
-            Event::Settled { generation, .. } => {
+            Event::Settled { generation, settlement } => {
+                tracing::info!(session = %self.id, %generation, surface = settlement.by.surface, "a question is answered");
                 metrics::counter!("holdpoint_questions_settled_total").increment(1);
                 if let Some(question) = self.kept(*generation) {
                     self.resolve(&question);
                 }
             }
             Event::Closed { generation, cause } => {
+                tracing::info!(session = %self.id, %generation, cause = cause.as_str(), "a question is closed");
                 metrics::counter!("holdpoint_questions_closed_total", "cause" => cause.as_str()).increment(1);
                 if let Some(question) = self.kept(*generation) {
                     self.resolve(&question);
@@ -176,9 +178,15 @@ impl Actor {
                 Frame::new("turn_error", data)
             }
             TurnEnd::Interrupted => {
+                let message = if self.state.open().any(|question| question.body.is_question()) {
+                    "The daemon or its agent ended in the middle of this turn. Its question is kept: start the daemon \
+                     with --restore-ask-user-question, and it is asked again."
+                } else {
+                    "The daemon or its agent ended in the middle of this turn, and nothing was left to go on with."
+                };
                 let data = json!({
                     "sessionId": self.id,
-                    "message": "The daemon or its agent ended in the middle of this turn, and nothing was left to go on with.",
+                    "message": message,
                     "promptId": prompt,
                     "code": "daemon_lost",
                 });
@@ -186,6 +194,7 @@ impl Actor {
                 Frame::new("turn_error", data)
             }
         };
+        tracing::info!(session = %self.id, %prompt, outcome = ?outcome, "a turn ended");
         self.publish(event.of_prompt(Some(prompt)));
         if self.announced.remove(prompt) {
             let data = json!({ "sessionId": self.id, "promptId": prompt, "state": "completed" });

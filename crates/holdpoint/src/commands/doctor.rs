@@ -212,7 +212,13 @@ fn model(found: &Found, machine: &Machine, reachable: bool) -> Check {
             if name.contains("demo") {
                 check("model", Grade::Warn, format!("the scripted one ({})", one_line(name, 60))).next(real)
             } else {
-                check("model", Grade::Ok, one_line(name, 100))
+                match unreachable_model(name) {
+                    None => check("model", Grade::Ok, one_line(name, 100)),
+                    Some(problem) => {
+                        check("model", Grade::Warn, format!("{}: {problem}", one_line(name, 100)))
+                            .next("start it, or start the daemon with another --base-url")
+                    }
+                }
             }
         }
         None if reachable => check("model", Grade::Warn, "the daemon does not say which"),
@@ -224,6 +230,25 @@ fn model(found: &Found, machine: &Machine, reachable: bool) -> Check {
         .next(real),
         None => check("model", Grade::Ok, format!("this environment sets {}", machine.model.join(", "))),
     }
+}
+
+/// Why a model's endpoint on this machine takes no connection; `None` where it does, or is elsewhere.
+fn unreachable_model(name: &str) -> Option<String> {
+    let url = host_and_port(name.split_once(" at http://")?.1)?;
+    let address = std::net::ToSocketAddrs::to_socket_addrs(&url).ok()?.next()?;
+    if !address.ip().is_loopback() {
+        return None;
+    }
+    std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_secs(1))
+        .err()
+        .map(|e| e.to_string())
+}
+
+/// `host:port` at the start of what follows `http://`.
+fn host_and_port(rest: &str) -> Option<String> {
+    let authority = rest.split(['/', ' ', '?']).next()?;
+    let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Some(if has_port { authority.to_owned() } else { format!("{authority}:80") })
 }
 
 fn data_dir(settings: &Settings, found: &Found, machine: &Machine) -> Check {

@@ -175,16 +175,19 @@ fn outcome_lines(outcome: &Value) -> Vec<String> {
     match outcome {
         Value::Object(map) => map
             .iter()
-            .map(|(key, value)| {
-                let value = match value {
-                    Value::String(value) => value.clone(),
-                    other => other.to_string(),
-                };
-                format!("{}: {}", one_line(key, 40), one_line(&value, 200))
-            })
+            .map(|(key, value)| format!("{}: {}", one_line(key, 40), one_line(&in_words(value), 200)))
             .collect(),
         Value::String(text) => vec![one_line(text, 200)],
         other => vec![one_line(&other.to_string(), 200)],
+    }
+}
+
+/// A value as a person writes it: texts alone, and of an object its values.
+fn in_words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(map) => map.values().map(in_words).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
     }
 }
 
