@@ -116,7 +116,8 @@ pub(crate) async fn read(
         if line.trim().is_empty() {
             continue;
         }
-        tracing::debug!(agent = conn.name, pid = conn.pid, line, "stderr");
+        // Our own agent says there only what went wrong; a foreign one is quoted as it is.
+        tracing::info!(agent = conn.name, pid = conn.pid, line, "the agent says");
         tail.push(line);
     }
 }

@@ -263,7 +263,7 @@ mod tests {
         let failure = api(409, Refusal::AlreadyAnswered(Box::new(winner)));
         insta::assert_snapshot!(failure.human(Paint::new(false)), @"
         error: the daemon's words
-          it was answered by Ada␛[31m (slack) at 2026-03-01T10:00:00Z
+          by Ada␛[31m (slack) at 2026-03-01T10:00:00Z
         ");
     }
 

@@ -139,7 +139,7 @@ async fn v4_a_refused_answer_is_exit_code_4_and_says_who_was_first() {
     assert_eq!(output.status.code(), Some(4));
     insta::assert_snapshot!(err(&output), @"
     error: this question was answered already
-      it was answered by Ada (slack) at 2026-03-01T10:00:00Z
+      by Ada (slack) at 2026-03-01T10:00:00Z
     ");
     let output = run(&fake.url, &["answer", "q_01ab", "1", "--json"]).await;
     assert_eq!(output.status.code(), Some(4));

@@ -151,7 +151,8 @@ impl Scribe {
             "stopReason": end.stop_reason,
             "startedAt": format!("{:.3}", end.started),
             "endedAt": ended,
-            "promptText": end.prompt_text,
+            // The whole of it is in the prompt's own record.
+            "promptText": end.prompt_text.chars().take(200).collect::<String>(),
         });
         if end.state == "cancelled" {
             payload["cancelledAt"] = json!(ended);

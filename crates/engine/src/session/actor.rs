@@ -505,7 +505,16 @@ impl Actor {
     }
 
     fn status(&self) -> Value {
-        crate::wire::session::status(&self.state, self.attached.len(), self.turn_error.as_ref())
+        let mut view =
+            crate::wire::session::status(&self.state, self.attached.len(), self.turn_error.as_ref());
+        // Between two lives of the agent the turn has not ended (I6).
+        let between = matches!(self.link, Link::TakingUp(_)) || self.retry_at.is_some();
+        if between && self.state.turn.is_some() && self.state.running().is_none() {
+            view["hasActivePrompt"] = json!(true);
+            view["activeWorkState"] = json!("active");
+            view["turnState"] = json!(if self.state.open().next().is_some() { "waiting" } else { "running" });
+        }
+        view
     }
 }
 

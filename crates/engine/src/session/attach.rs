@@ -176,7 +176,9 @@ impl Actor {
                 let action = waiter.request.action;
                 self.begin_take_up(vec![waiter], Some(action), on_behalf);
             }
-            Link::Up { .. } if on_behalf != OnBehalf::Nobody && self.can_ask_again() => {
+            Link::Up { .. }
+                if on_behalf != OnBehalf::Nobody && (self.can_ask_again() || self.owes_the_agent()) =>
+            {
                 let action = waiter.request.action;
                 self.begin_take_up(vec![waiter], Some(action), on_behalf);
             }

@@ -7,7 +7,7 @@ use holdpoint_model::asked::Asked;
 use holdpoint_model::ids::Generation;
 use holdpoint_model::policy::{Forbidden, tally};
 use holdpoint_model::session::{
-    Asking, CloseCause, Decision, Event, Origin, Prompt, Question, State, TurnEnd,
+    Asking, CloseCause, Decision, Event, Origin, Prompt, Question, State, TurnEnd, UnaskedCause,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -54,9 +54,9 @@ impl Actor {
                     self.answer_agent(&question);
                 }
             }
-            Event::Unasked { generation, .. } => {
+            Event::Unasked { generation, cause } => {
                 if let Some(question) = self.kept(*generation) {
-                    self.resolve(&question);
+                    self.resolve(&question, Some(*cause));
                 }
             }
             Event::Voted { generation, .. } => self.partial_vote(*generation),
@@ -68,14 +68,14 @@ impl Actor {
                 tracing::info!(session = %self.id, %generation, surface = settlement.by.surface, "a question is answered");
                 metrics::counter!("holdpoint_questions_settled_total").increment(1);
                 if let Some(question) = self.kept(*generation) {
-                    self.resolve(&question);
+                    self.resolve(&question, None);
                 }
             }
             Event::Closed { generation, cause } => {
                 tracing::info!(session = %self.id, %generation, cause = cause.as_str(), "a question is closed");
                 metrics::counter!("holdpoint_questions_closed_total", "cause" => cause.as_str()).increment(1);
                 if let Some(question) = self.kept(*generation) {
-                    self.resolve(&question);
+                    self.resolve(&question, None);
                 }
             }
         }
@@ -226,7 +226,7 @@ impl Actor {
     }
 
     /// An asking is over: the agent is answered, and the stream told.
-    fn resolve(&mut self, question: &Question) {
+    fn resolve(&mut self, question: &Question, unasked: Option<UnaskedCause>) {
         let requests = self.answer_agent(question);
         let told: Vec<String> = if requests.is_empty() {
             question.requests.last().map(ToString::to_string).into_iter().collect()
@@ -234,7 +234,13 @@ impl Actor {
             requests
         };
         for request in told {
-            self.publish(wire::resolved_event(question, &request));
+            let mut event = wire::resolved_event(question, &request);
+            if let Some(cause) = unasked {
+                // Nobody decided anything: it is only not asked any more, and stays open.
+                event.data["cause"] = json!(cause);
+                event.data["open"] = json!(true);
+            }
+            self.publish(event);
         }
     }
 

@@ -55,7 +55,13 @@ impl Actor {
             Err(AgentError::Gone(_)) => return,
             Err(error) => TurnEnd::Failed { message: error.to_string(), code: code_of(&error) },
         };
+        let failed = matches!(outcome, TurnEnd::Failed { .. });
         self.end_turn(prompt, outcome).await;
+        if failed && self.owes_the_agent() {
+            // The agent could not write what somebody decided (a full disk, say): it is told again, a little later.
+            self.try_again_later();
+            return;
+        }
         self.start_next().await;
     }
 

@@ -112,6 +112,7 @@ impl Actor {
         let stored = self.stored_ends();
         let session = self.id.clone();
         let restore = shared.config.restore;
+        let spoken = self.state.generation.0 > 0;
         self.shared.tasks.clone().spawn(async move {
             let (name, cwd) = info.map(|info| (info.agent, info.workspace_cwd)).unwrap_or_default();
             let spare_all = restore && !suppress;
@@ -129,6 +130,18 @@ impl Actor {
                     approval_mode: approval_mode.clone(),
                 };
                 let taken = match agent.take_up(take, sink.clone()).await {
+                    // A transcript that is gone must never be taken for one that was not begun: its questions would
+                    // be closed, and its prompt sent once more.
+                    Err(AgentError::NoSession(_)) if agent.info().ours && spoken => {
+                        return Err(AgentError::Refused {
+                            code: 0,
+                            message: format!(
+                                "the transcript of session {session} is missing: put sessions/{session}.jsonl back \
+                                 into the data directory, or delete the session"
+                            ),
+                            data: None,
+                        });
+                    }
                     // Opened and never spoken in: our agent has no file of it yet.
                     Err(AgentError::NoSession(_)) if agent.info().ours => {
                         let new = NewSession { session: session.clone(), cwd, approval_mode };
@@ -331,7 +344,8 @@ impl Actor {
 
     /// Starts the agent again after it died (R14).
     pub(super) fn start_again(&mut self) {
-        if matches!(self.link, Link::Down) {
+        let told_again = matches!(self.link, Link::Up { .. }) && self.owes_the_agent();
+        if matches!(self.link, Link::Down) || told_again {
             let client = self.anyone();
             self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
         }

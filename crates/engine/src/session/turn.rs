@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link};
 use super::message::{Accepted, Answer, Queued};
+use super::take_up::OnBehalf;
 use crate::error::EngineError;
 use crate::frame::Event as Frame;
 
@@ -114,7 +115,12 @@ impl Actor {
             let _ = reply.send(Err(error));
             return;
         }
-        let waits = self.restorable_questions() || self.owes_the_agent();
+        if matches!(self.link, Link::Up { .. }) && self.owes_the_agent() {
+            // What somebody decided is told to the agent, and the turn goes on by itself (R20).
+            let client = client.clone().or_else(|| self.anyone());
+            self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
+        }
+        let waits = self.restorable_questions();
         let Link::Up { .. } = &self.link else {
             let _ = reply.send(Ok(None));
             return;

@@ -430,8 +430,8 @@ mod tests {
          workspace /proj/site
              asked 2026-03-01T10:00:00Z (2 d ago)
              state answered
-           outcome answeredBy: {"name":"Ada"}
-           outcome answers: {"0":"Red"}
+           outcome answeredBy: Ada
+           outcome answers: Red
            outcome status: answered
           shown on web
         "#);

@@ -67,7 +67,7 @@ object!(RecordVisitor, Fast, "a record", |map| {
             "systemPayload" => record.system_payload = Some(map.next_value()?),
             OWN => {
                 let mut own: Map<String, Value> = map.next_value()?;
-                format = own.shift_remove("v").and_then(|v| v.as_u64());
+                format = own.shift_remove("v").map(|v| super::version(&v));
                 record.own = Some(own);
             }
             _ => {

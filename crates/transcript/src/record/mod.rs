@@ -300,9 +300,13 @@ impl ToolCallResult {
     }
 }
 
-/// The format that a record names, if it names one.
+/// The format that a record names, if it names one. What is no whole number is nothing that we know.
 fn format_of(map: &Map<String, Value>) -> Option<u64> {
-    map.get(OWN)?.get("v")?.as_u64()
+    map.get(OWN)?.get("v").map(version)
+}
+
+fn version(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
