@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Url;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::demo::Demo;
 use super::genai::{self, GenAi};
@@ -118,10 +118,28 @@ pub enum ConfigError {
     },
 }
 
+/// The shortest key that is looked for in texts.
+const MIN_KEY: usize = 8;
+
 impl ModelConfig {
     /// The demo model.
     pub fn demo() -> Self {
         Self { backend: Backend::Demo, timeouts: Timeouts::default() }
+    }
+
+    /// The text without the model's key: a command can read its parents' environment, and what it prints goes
+    /// into the transcript and to the model.
+    pub fn redact(&self, text: String) -> String {
+        let key = match &self.backend {
+            Backend::Demo => None,
+            Backend::OpenAi { key, .. } => key.as_ref(),
+            Backend::Anthropic { key, .. } | Backend::Gemini { key, .. } => Some(key),
+        };
+        match key.map(|key| key.expose_secret()) {
+            // A short "key" is a stand-in for servers that want any, and may be a word of the text.
+            Some(key) if key.len() >= MIN_KEY && text.contains(key) => text.replace(key, "[the model's key]"),
+            _ => text,
+        }
     }
 
     /// Whether this is the demo model.
@@ -300,6 +318,15 @@ fn checked_url(text: &str) -> Result<Url, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_key_is_taken_out_of_what_a_tool_prints() {
+        let env = |name: &str| (name == "OPENAI_API_KEY").then(|| "sk-very-secret".to_owned());
+        let config = ModelConfig::resolve(Some("m".to_owned()), None, &env).unwrap();
+        let printed = "OPENAI_API_KEY=sk-very-secret\n".to_owned();
+        assert_eq!(config.redact(printed), "OPENAI_API_KEY=[the model's key]\n");
+        assert_eq!(ModelConfig::demo().redact("sk-very-secret".to_owned()), "sk-very-secret");
+    }
 
     fn resolve(model: &str, base: &str, vars: &[(&str, &str)]) -> Result<String, ConfigError> {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());

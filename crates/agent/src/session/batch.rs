@@ -2,6 +2,7 @@
 //! comes (Q4, Q8, R18, R21).
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -20,6 +21,7 @@ use super::scribe::{Outcome, updates};
 use super::store::StoreError;
 use super::turn::Turn;
 use crate::params::keys;
+use crate::provider::ModelConfig;
 use crate::tools::Verdict;
 use crate::tools::approval;
 
@@ -261,6 +263,7 @@ impl Turn {
         let (peer, tools, modes, stop) =
             (self.peer.clone(), self.tools.clone(), self.modes.clone(), self.stop.clone());
         let meta = self.meta(&batch.turn);
+        let config = Arc::clone(&self.config);
         async move {
             let done = |outcome| Ran { at, outcome: Some(outcome) };
             if stop.is_set() {
@@ -298,7 +301,11 @@ impl Turn {
                 "_meta": meta,
             });
             peer.update(&call.session, update).await;
-            let result = tools.run(planned, stop.token()).await;
+            let mut result = tools.run(planned, stop.token()).await;
+            result.text = config.model.redact(result.text);
+            for content in &mut result.content {
+                redact(content, &config.model);
+            }
             // What is shown is mostly the text itself; then the record holds it once.
             let is_text = result.content.len() == 1 && result.content[0] == text_content(&result.text);
             done(Outcome {
@@ -362,5 +369,15 @@ async fn poll_opt<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
     match future {
         Some(future) => future.await,
         None => std::future::pending().await,
+    }
+}
+
+/// Takes the model's key out of every text of a value.
+fn redact(value: &mut Value, model: &ModelConfig) {
+    match value {
+        Value::String(text) => *text = model.redact(std::mem::take(text)),
+        Value::Array(list) => list.iter_mut().for_each(|item| redact(item, model)),
+        Value::Object(map) => map.values_mut().for_each(|item| redact(item, model)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -191,3 +191,31 @@ async fn r8_from_a_restore_on_the_status_says_that_it_waits_and_the_vote_route_t
     api.vote(&session, &question.request, &selected(BLUE)).await.expect(200);
     finishes(&rig, &api, &session).await;
 }
+
+#[tokio::test]
+async fn i4_a_missing_transcript_is_never_taken_for_one_that_was_not_begun() {
+    let mut rig = Rig::started().await;
+    let session = rig.api().create("yolo").await;
+    let api = rig.api().of(&session.client);
+    api.prompt(&session, "please ASK").await;
+    let [question] = api.wait_asked(&session).await;
+    rig.kill().await;
+    let (path, aside) = (rig.transcript_path(&session), rig.work().join("aside.jsonl"));
+    std::fs::rename(&path, &aside).unwrap();
+
+    let api = rig.start().await.of(&session.client);
+    let refused = api.post(&format!("/session/{}/load", session.id), &json!({})).await;
+    assert_eq!(refused.status, 503, "{:#}", refused.json());
+    assert!(refused.json()["error"].as_str().unwrap().contains("transcript"), "{:#}", refused.json());
+    assert!(!path.exists(), "nothing is made in its place");
+    assert_eq!(rig.model.calls(), 1, "and no prompt is sent again");
+    assert_eq!(api.question(&question.id).await["state"], "open");
+
+    std::fs::rename(&aside, &path).unwrap();
+    let api = rig.restart().await.of(&session.client);
+    api.load(&session).await;
+    let [again] = api.wait_asked(&session).await;
+    assert_eq!(again.id, question.id);
+    api.vote(&session, &again.request, &selected(BLUE)).await.expect(200);
+    finishes(&rig, &api, &session).await;
+}
