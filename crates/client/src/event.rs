@@ -147,6 +147,8 @@ pub struct PermissionResolved {
     pub answered_by: Option<AnsweredBy>,
     /// The client that voted.
     pub voter: Option<String>,
+    /// Nobody decided: it is only not asked any more, and stays open. Says why.
+    pub unasked: Option<String>,
 }
 
 /// A turn ended.
@@ -232,6 +234,11 @@ impl Event {
             answers: data.get("answers").filter(|answers| !answers.is_null()).cloned(),
             answered_by: data.get("answeredBy").and_then(|by| serde_json::from_value(by.clone()).ok()),
             voter: string(data, "voterClientId"),
+            unasked: data
+                .get("open")
+                .and_then(Value::as_bool)
+                .filter(|open| *open)
+                .map(|_| string(data, "cause").unwrap_or_default()),
         }
     }
 }

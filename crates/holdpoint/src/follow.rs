@@ -388,10 +388,15 @@ impl<'a> Follow<'a> {
         };
         let declined = resolved.outcome == "cancelled"
             || resolved.option_id.as_deref() == Some(holdpoint_model::question::OPTION_CANCEL);
-        self.ui.line(&json!({"type": "settled", "questionId": view.question_id, "declined": declined,
-            "answers": resolved.answers, "answeredBy": resolved.answered_by, "voterClientId": resolved.voter}));
-        let text =
-            render::settled(&view, &who, declined, resolved.answers.as_ref(), resolved.option_id.as_deref());
+        self.ui.line(&json!({"type": "settled", "questionId": view.question_id, "declined": declined && resolved.unasked.is_none(),
+            "unasked": resolved.unasked, "answers": resolved.answers, "answeredBy": resolved.answered_by, "voterClientId": resolved.voter}));
+        let text = match &resolved.unasked {
+            Some(cause) => render::unasked(&view, cause),
+            None => {
+                let option = resolved.option_id.as_deref();
+                render::settled(&view, &who, declined, resolved.answers.as_ref(), option)
+            }
+        };
         self.ui.note(&text);
         self.forget(&view.question_id);
         if self.open.is_empty() {

@@ -231,6 +231,18 @@ pub(crate) fn receipt(receipt: &Receipt, view: &QuestionView, paint: Paint) -> S
     format!("{} {}: {what}{delivery}\n", paint.green("✓"), receipt.question_id)
 }
 
+/// A question that is not asked any more, and stays open.
+pub(crate) fn unasked(view: &QuestionView, cause: &str) -> String {
+    let why = match cause {
+        "agent_gone" => "its agent ended",
+        "timed_out" => "nobody answered in time",
+        "session_closed" => "its session was closed",
+        "aborted" => "its turn was stopped",
+        _ => "its asking ended",
+    };
+    format!("{}: {why}; it stays open, and is asked again when its session goes on", view.question_id)
+}
+
 /// How a question ended that somebody else, or nobody, answered.
 pub(crate) fn settled(
     view: &QuestionView,
