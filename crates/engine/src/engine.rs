@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use holdpoint_ledger::{Ledger, QuestionFilter, QuestionRow, SessionFilter, SessionRow, StateFilter};
 use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, QuestionId, RequestId, SessionId};
@@ -23,6 +24,9 @@ use crate::session::{
 use crate::shared::Shared;
 use crate::wire::{audit as audit_wire, question as question_wire, session as session_wire};
 use crate::world::World;
+
+/// How long sessions have to end their streams when the daemon stops.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// The engine. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -652,6 +656,8 @@ impl Engine {
     pub async fn stop(&self) {
         self.shared.stop.cancel();
         self.shared.tasks.close();
+        // The sessions' last words come before the daemon's end; what waits for an agent is not waited for.
+        drop(tokio::time::timeout(LAST_WORDS, self.shared.tasks.wait()).await);
         self.shared.agents.stop().await;
         self.shared.ledger.shut().await;
     }
