@@ -93,8 +93,9 @@ where
 {
     let mut link = link(source, sink);
     let tasks = TaskTracker::new();
-    // Sessions end with the connection, whichever way it ends.
-    let ending = shutdown.child_token();
+    // Sessions end after the connection, whichever way it ends: a prompt that is dropped before would be answered with
+    // an error, and a client would take that for the end of a turn that only stops with its process (I12).
+    let ending = CancellationToken::new();
     let _end = ending.clone().drop_guard();
     let server = Server::new(Arc::new(config), provider, &link, tasks.clone(), ending.clone());
     // At the end of the source the SDK sees the channel close behind what was read before it.
@@ -123,6 +124,9 @@ where
         }
         () = shutdown.cancelled() => Exit::Closed,
     };
+    if shutdown.is_cancelled() {
+        link.writer.abort();
+    }
     ending.cancel();
     tasks.close();
     let last_words = async {
