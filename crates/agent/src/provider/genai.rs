@@ -23,16 +23,12 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tokio::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 use super::config::Timeouts;
 use super::http::{self, Attempt, Failure, LazyClient, Policy, Tap};
 use super::turns::{ModelPart, Turn, turns};
-use super::{
-    Delta, Endpoint, Finish, ModelTurn, ORIGIN_KEY, Provider, ProviderError, Request, Usage, parse_arguments,
-};
+use super::{Delta, Endpoint, Finish, ModelTurn, ORIGIN_KEY, Request, Usage, parse_arguments};
 
 /// Where Anthropic's models are.
 pub const ANTHROPIC_BASE_URL: &str = "https://api.anthropic.com/v1/";
@@ -391,25 +387,6 @@ impl Attempt for GenAi {
 
     fn policy(&self) -> Policy {
         self.policy
-    }
-}
-
-impl Provider for GenAi {
-    fn stream<'a>(
-        &'a self,
-        request: Request<'a>,
-        deltas: mpsc::Sender<Delta>,
-        cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelTurn, ProviderError>> {
-        http::ask(self, request, deltas, cancel).boxed()
-    }
-
-    fn model(&self) -> &str {
-        &self.at.model
-    }
-
-    fn describe(&self) -> String {
-        format!("{} at {}", self.at.model, self.at)
     }
 }
 

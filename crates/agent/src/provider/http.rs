@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use reqwest::Url;
@@ -11,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::config::{HEADER_TIMEOUT_VAR, READ_TIMEOUT_VAR, Timeouts};
-use super::{Delta, Endpoint, ModelTurn, ProviderError, Request};
+use super::{Delta, Endpoint, ModelTurn, Provider, ProviderError, Request};
 
 /// Largest reply that is read, in bytes: far above any model's limit, far below a machine's.
 pub(crate) const REPLY_LIMIT: usize = 32 * 1024 * 1024;
@@ -169,7 +170,7 @@ impl Tap {
 }
 
 /// One attempt at a time; [`ask`] does the rest.
-pub(crate) trait Attempt: Sync {
+pub(crate) trait Attempt: std::fmt::Debug + Send + Sync {
     /// Sends the request once.
     fn once<'a>(
         &'a self,
@@ -182,6 +183,26 @@ pub(crate) trait Attempt: Sync {
     fn timeouts(&self) -> Timeouts;
     /// When to try again.
     fn policy(&self) -> Policy;
+}
+
+/// Whatever asks over HTTP is a provider in the same way.
+impl<T: Attempt> Provider for T {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+        deltas: mpsc::Sender<Delta>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'a, Result<ModelTurn, ProviderError>> {
+        ask(self, request, deltas, cancel).boxed()
+    }
+
+    fn model(&self) -> &str {
+        &self.at().model
+    }
+
+    fn describe(&self) -> String {
+        format!("{} at {}", self.at().model, self.at())
+    }
 }
 
 /// Asks until there is a reply, or no hope. A reply that broke off is asked for again even where text of it

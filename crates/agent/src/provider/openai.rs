@@ -14,16 +14,14 @@ use reqwest::Url;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 use tokio::time::{Duration, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::config::Timeouts;
 use super::http::{self, Attempt, Failure, LazyClient, Policy, Tap};
 use super::reply::{CALLS_MAX, ORIGIN, Reply};
 use super::sse::SseReader;
 use super::turns::{ModelPart, Turn, turns};
-use super::{Delta, Endpoint, ModelTurn, ORIGIN_KEY, Provider, ProviderError, Request};
+use super::{Delta, Endpoint, ModelTurn, ORIGIN_KEY, Request};
 
 /// How long the rest of a stream (usage, `[DONE]`) is waited for once the model has said that it is done.
 const TAIL_TIME: Duration = Duration::from_secs(5);
@@ -179,25 +177,6 @@ impl Attempt for OpenAi {
 
     fn policy(&self) -> Policy {
         self.policy
-    }
-}
-
-impl Provider for OpenAi {
-    fn stream<'a>(
-        &'a self,
-        request: Request<'a>,
-        deltas: mpsc::Sender<Delta>,
-        cancel: CancellationToken,
-    ) -> BoxFuture<'a, Result<ModelTurn, ProviderError>> {
-        http::ask(self, request, deltas, cancel).boxed()
-    }
-
-    fn model(&self) -> &str {
-        &self.at.model
-    }
-
-    fn describe(&self) -> String {
-        format!("{} at {}", self.at.model, self.at)
     }
 }
 
