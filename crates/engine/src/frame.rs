@@ -1,8 +1,10 @@
 //! One event of a session's stream, serialised once for all who read it (WIRE b.1).
 
 use bytes::Bytes;
-use holdpoint_model::ids::{ClientId, Micros, PromptId};
-use serde_json::{Map, Value, json};
+use holdpoint_model::ids::{ClientId, Micros, PromptId, SessionId};
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 
 /// An event before it has an id.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,37 +48,49 @@ impl Event {
         self
     }
 
-    /// The envelope, as it is sent.
-    pub fn envelope(&self, id: Option<u64>, now: Micros) -> Value {
-        self.clone().into_envelope(id, now)
-    }
-
-    /// The envelope, as it is sent; what is in it is not copied.
-    pub fn into_envelope(self, id: Option<u64>, now: Micros) -> Value {
-        let mut object = Map::new();
-        if let Some(id) = id {
-            object.insert("id".to_owned(), json!(id));
-        }
-        object.insert("v".to_owned(), json!(1));
-        object.insert("type".to_owned(), json!(self.kind));
-        if let Some(prompt) = &self.prompt {
-            object.insert("promptId".to_owned(), json!(prompt));
-        }
-        object.insert("data".to_owned(), self.data);
-        if let Some(client) = &self.originator {
-            object.insert("originatorClientId".to_owned(), json!(client));
-        }
-        let mut meta = self.meta;
-        meta.insert("serverTimestamp".to_owned(), json!(now.0 / 1000));
-        object.insert("_meta".to_owned(), Value::Object(meta));
-        Value::Object(object)
-    }
-
     /// The event as a frame.
     pub fn frame(&self, id: Option<u64>, now: Micros) -> Frame {
-        let json = self.envelope(id, now).to_string();
+        let envelope = Envelope {
+            id,
+            v: VERSION,
+            r#type: self.kind,
+            prompt_id: self.prompt.as_ref(),
+            data: &self.data,
+            originator_client_id: self.originator.as_ref(),
+            meta: Meta { more: &self.meta, server_timestamp: now.0 / 1000 },
+        };
+        let json = serde_json::to_vec(&envelope).expect("an envelope can be written as JSON");
         Frame { id, kind: self.kind, json: Bytes::from(json) }
     }
+}
+
+/// The version of the envelope.
+const VERSION: u8 = 1;
+
+/// The envelope, as it is sent; what is in it is not copied.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope<'a, Data> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    v: u8,
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_id: Option<&'a PromptId>,
+    data: Data,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    originator_client_id: Option<&'a ClientId>,
+    #[serde(rename = "_meta")]
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta<'a> {
+    #[serde(flatten)]
+    more: &'a Map<String, Value>,
+    /// In milliseconds since 1970.
+    server_timestamp: i64,
 }
 
 /// An event as it is sent.
@@ -96,8 +110,53 @@ impl Frame {
         self.json.len()
     }
 
-    /// The envelope, parsed.
-    pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.json).unwrap_or(Value::Null)
+    /// The envelope, to be written into another text.
+    pub fn raw(&self) -> &RawValue {
+        serde_json::from_slice(&self.json).expect("a frame is JSON")
+    }
+}
+
+/// The envelope of an update that is text already: histories are long, and are not taken apart for this.
+pub(crate) fn update_envelope(
+    session: &SessionId,
+    update: &RawValue,
+    id: Option<u64>,
+    now: Micros,
+) -> Box<RawValue> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Update<'a> {
+        session_id: &'a SessionId,
+        update: &'a RawValue,
+    }
+    let envelope = Envelope {
+        id,
+        v: VERSION,
+        r#type: "session_update",
+        prompt_id: None,
+        data: Update { session_id: session, update },
+        originator_client_id: None,
+        meta: Meta { more: &Map::new(), server_timestamp: now.0 / 1000 },
+    };
+    to_raw_value(&envelope).expect("an envelope can be written as JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn both_ways_make_the_same_envelope_of_an_update() {
+        let session = SessionId::new("s").unwrap();
+        let update =
+            json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a\"\n"}});
+        let raw = to_raw_value(&update).unwrap();
+        for id in [None, Some(7)] {
+            let told = Event::new("session_update", crate::wire::session::update(&session, update.clone()));
+            let expected = told.frame(id, Micros(5_000_123));
+            assert_eq!(update_envelope(&session, &raw, id, Micros(5_000_123)).get(), expected.raw().get());
+        }
     }
 }

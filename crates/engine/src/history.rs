@@ -9,14 +9,16 @@ use holdpoint_model::restore;
 use holdpoint_transcript::replay::{self, Finalise, Page, PageRequest, Window};
 use holdpoint_transcript::{BranchError, ReadError, head, tail};
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::port::Reply;
 
 /// The end of a history, ready for a load's response.
 #[derive(Clone, Debug, Default)]
 pub struct Read {
-    /// The updates, oldest first, with the calls at the end finalised as was asked.
-    pub updates: Vec<Value>,
+    /// The updates, oldest first, with the calls at the end finalised as was asked. Text already: they are written
+    /// where they are read, off the async threads (R22).
+    pub updates: Vec<Box<RawValue>>,
     /// Whether older history was left out.
     pub has_more: bool,
     /// How much was left out, in bytes.
@@ -28,8 +30,14 @@ pub struct Read {
 impl Read {
     /// The history as a foreign agent replays it.
     pub(crate) fn foreign(updates: Vec<Value>) -> Self {
-        Self { updates, ..Self::default() }
+        Self { updates: written(updates), ..Self::default() }
     }
+}
+
+/// Updates as text.
+fn written(updates: Vec<Value>) -> Vec<Box<RawValue>> {
+    let text = |update: Value| to_raw_value(&update).expect("a JSON value can be written as JSON");
+    updates.into_iter().map(text).collect()
 }
 
 /// Which part of the end of a history is wanted.
@@ -108,7 +116,7 @@ impl Transcripts for TranscriptFiles {
             let read = replay::window(&path, &window, &wanted.finalise);
             Ok(found(read)?
                 .map(|read| Read {
-                    updates: read.updates,
+                    updates: written(read.updates),
                     has_more: read.cut.is_some(),
                     bytes_before: read.cut.as_ref().map_or(0, |cut| cut.bytes_before),
                     anchor: read.cut.and_then(|cut| cut.before).map(|record| record.to_string()),

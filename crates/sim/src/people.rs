@@ -276,7 +276,7 @@ fn versions(ledger: &MemoryLedger) -> Vec<u64> {
 async fn watch(engine: Engine, session: SessionId, durable: Arc<MemoryLedger>, store: Shared) {
     let Ok(mut stream) = engine.subscribe(&session, None, 256).await else { return };
     while let Some(frame) = stream.next().await {
-        let value = frame.value();
+        let value: Value = serde_json::from_slice(&frame.json).expect("a frame is JSON");
         let data = &value["data"];
         let question = data["questionId"].as_str().and_then(|id| QuestionId::new(id).ok());
         let row = question.as_ref().and_then(|id| now(durable.question(id)).ok().flatten());

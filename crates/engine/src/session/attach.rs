@@ -1,5 +1,8 @@
 //! Clients come and go: create, load, resume, detach, close, and reading the stream.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use holdpoint_model::ids::ClientId;
 use holdpoint_model::session::{Command, Info, Rejection, TurnEnd, UnaskedCause};
 use holdpoint_transcript::replay::Finalise;
@@ -10,7 +13,7 @@ use super::message::{Answer, Attached, LoadAction, LoadRequest, Replay};
 use super::take_up::{OnBehalf, asked_calls, open_calls};
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
-use crate::frame::Event as Frame;
+use crate::frame::{self, Event as Frame};
 use crate::history::{self, Wanted};
 use crate::wire::question as wire;
 
@@ -246,20 +249,19 @@ impl Actor {
                 "recordId": read.anchor,
                 "fullTranscriptAvailable": true,
             });
-            compacted.push(Frame::new("history_truncated", data).envelope(None, now));
+            compacted.push(Frame::new("history_truncated", data).frame(None, now).raw().to_owned());
         }
-        for (i, update) in read.updates.into_iter().enumerate() {
-            let data = crate::wire::session::update(&self.id, update);
+        for (i, update) in read.updates.iter().enumerate() {
             let id = numbered.then_some(i as u64 + 1);
-            compacted.push(Frame::new("session_update", data).into_envelope(id, now));
+            compacted.push(frame::update_envelope(&self.id, update, id, now));
         }
-        let mut journal: Vec<Value> = self.bus.since(journal_from).map(|frame| frame.value()).collect();
+        let frames: Vec<_> = self.bus.since(journal_from).collect();
+        let told = told_requests(&frames);
+        let mut journal: Vec<_> = frames.iter().map(|frame| frame.raw().to_owned()).collect();
         for (question, asking) in self.state.asked_now() {
-            let told = journal.iter().any(|event| {
-                event["type"] == "permission_request" && event["data"]["requestId"] == json!(asking.request)
-            });
-            if !told {
-                journal.push(wire::request_event(&self.id, question, asking).envelope(None, now));
+            if !told.contains(asking.request.as_str()) {
+                let event = wire::request_event(&self.id, question, asking);
+                journal.push(event.frame(None, now).raw().to_owned());
             }
         }
         Replay { compacted, journal, has_more: read.has_more, anchor: read.anchor, error: None }
@@ -389,4 +391,15 @@ impl Actor {
         self.live(client.as_ref())?;
         self.execute(Command::Title { title }).await.map(|_| ())
     }
+}
+
+/// The requests that these frames tell of.
+fn told_requests(frames: &[&Arc<frame::Frame>]) -> BTreeSet<String> {
+    let asked = frames.iter().filter(|frame| frame.kind == "permission_request");
+    asked
+        .filter_map(|frame| {
+            let event: Value = serde_json::from_str(frame.raw().get()).ok()?;
+            event["data"]["requestId"].as_str().map(str::to_owned)
+        })
+        .collect()
 }

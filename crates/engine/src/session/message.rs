@@ -7,6 +7,7 @@ use holdpoint_model::ids::{
 use holdpoint_model::policy::Voter;
 use holdpoint_model::session::{Answerer, Choice};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use crate::bus::{Cursor, Subscription};
@@ -80,9 +81,9 @@ pub struct Attached {
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     /// Events from the transcript.
-    pub compacted: Vec<Value>,
+    pub compacted: Vec<Box<RawValue>>,
     /// Events of the turn that runs, from the stream.
-    pub journal: Vec<Value>,
+    pub journal: Vec<Box<RawValue>>,
     /// Whether older history was left out.
     pub has_more: bool,
     /// The oldest record that is in it.

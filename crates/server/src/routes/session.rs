@@ -4,11 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use holdpoint_engine::wire::iso;
-use holdpoint_engine::{Attached, CreateRequest, EngineError, LoadAction, LoadRequest};
+use holdpoint_engine::{Attached, CreateRequest, EngineError, LoadAction, LoadRequest, Replay};
 use holdpoint_ledger::SessionFilter;
 use holdpoint_model::ids::{Micros, SessionId};
 use holdpoint_model::session::Rejection;
-use serde::Deserialize;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::body::{MaybeObject, Object, text};
@@ -126,7 +127,7 @@ pub(crate) async fn load(
     path: Path<String>,
     headers: HeaderMap,
     body: MaybeObject,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Restored>, ApiError> {
     restore(state, path, headers, body, LoadAction::Load).await
 }
 
@@ -135,7 +136,7 @@ pub(crate) async fn resume(
     path: Path<String>,
     headers: HeaderMap,
     body: MaybeObject,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Restored>, ApiError> {
     restore(state, path, headers, body, LoadAction::Resume).await
 }
 
@@ -145,7 +146,7 @@ async fn restore(
     headers: HeaderMap,
     MaybeObject(body): MaybeObject,
     action: LoadAction,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<Restored>, ApiError> {
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
     workspace(&app, &body)?;
@@ -162,11 +163,38 @@ async fn restore(
             return Err(ApiError::new(StatusCode::BAD_REQUEST, code, problem));
         }
     }
-    Ok(Json(restored_view(app.engine.load(&id, request).await?)))
+    Ok(Json(restored(app.engine.load(&id, request).await?)))
 }
 
-/// What a restore's response holds beside a create's (WIRE a.2).
-fn restored_view(attached: Attached) -> Value {
+/// A restore's response: what a create's holds, and more (WIRE a.2). The history is text already.
+pub(crate) struct Restored {
+    fields: Value,
+    replay: Option<Replay>,
+}
+
+impl Serialize for Restored {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.fields.as_object().into_iter().flatten() {
+            map.serialize_entry(key, value)?;
+        }
+        if let Some(replay) = &self.replay {
+            map.serialize_entry("compactedReplay", &replay.compacted)?;
+            map.serialize_entry("liveJournal", &replay.journal)?;
+            if replay.has_more {
+                map.serialize_entry("historyHasMore", &true)?;
+                map.serialize_entry("historyAnchorRecordId", &replay.anchor)?;
+            }
+            if let Some(error) = &replay.error {
+                map.serialize_entry("partial", &true)?;
+                map.serialize_entry("replayError", error)?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn restored(attached: Attached) -> Restored {
     let mut view = view(&attached);
     view["hasActivePrompt"] = json!(attached.has_active_prompt);
     view["hasRunningBackgroundTasks"] = json!(false);
@@ -176,19 +204,7 @@ fn restored_view(attached: Attached) -> Value {
     if let Some(title) = &attached.title {
         view["displayName"] = json!(title);
     }
-    if let Some(replay) = attached.replay {
-        view["compactedReplay"] = Value::Array(replay.compacted);
-        view["liveJournal"] = Value::Array(replay.journal);
-        if replay.has_more {
-            view["historyHasMore"] = json!(true);
-            view["historyAnchorRecordId"] = json!(replay.anchor);
-        }
-        if let Some(error) = replay.error {
-            view["partial"] = json!(true);
-            view["replayError"] = json!(error);
-        }
-    }
-    view
+    Restored { fields: view, replay: attached.replay }
 }
 
 fn page_size(body: &Map<String, Value>) -> Result<Option<usize>, ApiError> {
@@ -286,7 +302,7 @@ pub(crate) async fn branch(
     Path(id): Path<String>,
     headers: HeaderMap,
     MaybeObject(body): MaybeObject,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(StatusCode, Json<Restored>), ApiError> {
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
     if body.get("atRecordId").is_some_and(|record| !record.is_null()) {
@@ -303,9 +319,9 @@ pub(crate) async fn branch(
         }
         other => other.into(),
     })?;
-    let mut view = restored_view(branched.attached);
-    view["displayName"] = json!(branched.name);
-    view["forkedFrom"] = json!({ "sessionId": branched.from.0, "displayName": branched.from.1 });
+    let mut view = restored(branched.attached);
+    view.fields["displayName"] = json!(branched.name);
+    view.fields["forkedFrom"] = json!({ "sessionId": branched.from.0, "displayName": branched.from.1 });
     Ok((StatusCode::CREATED, Json(view)))
 }
 
