@@ -54,7 +54,10 @@ pub struct TailCall {
 pub enum TailResult {
     /// A question that a person declined (Q7).
     Declined,
-    /// Anything else.
+    /// Nobody's decision about the call: its turn was cancelled (R13), or the session went on without it and
+    /// the result is a repair (R2).
+    Stopped,
+    /// Anything else: an answer, or what a tool gave.
     Other,
 }
 
@@ -161,6 +164,9 @@ pub enum NotRestorable {
     /// R20 does not hold: the batch is settled and its turn is over.
     #[error("the turn is over")]
     TurnOver,
+    /// R20 does not hold: the batch is settled, but not by people. Its turn was cancelled, or repaired.
+    #[error("the turn was stopped")]
+    TurnStopped,
     /// R20 does not hold: the batch is settled, but no question was in it.
     #[error("the settled batch holds no question")]
     NoQuestion,
@@ -193,6 +199,9 @@ pub fn assess(tail: &Tail) -> Result<Restore, NotRestorable> {
     }
     if turn.ended {
         return Err(NotRestorable::TurnOver);
+    }
+    if turn.calls.iter().any(|call| call.result == Some(TailResult::Stopped)) {
+        return Err(NotRestorable::TurnStopped);
     }
     if !turn.calls.iter().any(|call| call.id.is_some() && call.is_question()) {
         return Err(NotRestorable::NoQuestion);

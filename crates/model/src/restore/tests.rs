@@ -82,6 +82,19 @@ fn r20_a_settled_batch_goes_on_unless_its_turn_is_over() {
 }
 
 #[test]
+fn r20_what_nobody_decided_does_not_go_on_by_itself() {
+    // R13: the turn was cancelled, and the process died before it could say so.
+    let stopped = done(question("a"), TailResult::Stopped);
+    let tail = Tail::Model(turn(vec![stopped.clone()]));
+    assert_eq!(assess(&tail), Err(NotRestorable::TurnStopped));
+    assert_eq!(interruption(&tail), Interruption::InterruptedPrompt, "a person can have it go on");
+    let beside_an_answer = turn(vec![done(question("a"), TailResult::Other), stopped.clone()]);
+    assert_eq!(assess(&Tail::Model(beside_an_answer)), Err(NotRestorable::TurnStopped));
+    // What still dangles is asked all the same.
+    assert_eq!(asked(&Tail::Model(turn(vec![stopped, question("b")]))), ["b"]);
+}
+
+#[test]
 fn r10_a_parked_turn_is_asked_again_although_something_of_it_ended() {
     let parked = TailTurn { ended: true, ..turn(vec![question("a")]) };
     assert_eq!(asked(&Tail::Model(parked)), ["a"]);
@@ -219,9 +232,10 @@ fn oracle(tail: &Tail) -> &'static str {
     let all_questions = dangling.iter().all(|c| c.name == "ask_user_question");
     let all_parse = dangling.iter().all(|c| parse_questions(&c.args).is_ok());
     let had_question = with_id().any(|c| c.name == "ask_user_question");
+    let stopped = turn.calls.iter().any(|c| c.result == Some(TailResult::Stopped));
     match (turn.notices_after, with_id().count(), dangling.len()) {
         (true, ..) | (_, 0, _) => "no",
-        (_, _, 0) if !turn.ended && had_question => "go on",
+        (_, _, 0) if !turn.ended && !stopped && had_question => "go on",
         (_, _, 0) => "no",
         _ if all_questions && all_parse => "ask",
         _ => "no",
@@ -232,7 +246,8 @@ fn any_call() -> impl Strategy<Value = TailCall> {
     let name = prop_oneof![3 => Just(TOOL_NAME), 1 => Just("write_file"), 1 => Just("read_file")];
     let arguments = prop_oneof![4 => Just(args()), 1 => Just(json!({})), 1 => Just(json!("broken"))];
     let result = prop_oneof![
-        2 => Just(None), 1 => Just(Some(TailResult::Declined)), 1 => Just(Some(TailResult::Other))
+        4 => Just(None), 2 => Just(Some(TailResult::Declined)), 3 => Just(Some(TailResult::Other)),
+        1 => Just(Some(TailResult::Stopped))
     ];
     (proptest::option::weighted(0.8, 0u8..6), name, arguments, result).prop_map(|(id, name, args, result)| {
         call(id.map(|id| format!("c{id}")).as_deref(), name, args, result)

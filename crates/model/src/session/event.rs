@@ -119,6 +119,9 @@ pub enum Event {
         generation: Generation,
         /// The vote.
         ballot: Ballot,
+        /// Who voted, and from where (V5); `None` in ledgers of before it was noted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Answerer>,
     },
     /// Somebody tried to answer who may not.
     Refused {

@@ -125,7 +125,7 @@ impl Session {
                 ensure(!known, "this surface has shown it")?;
                 question.shown.push(Shown { surface: surface.clone(), at });
             }
-            Event::Voted { generation, ballot } => {
+            Event::Voted { generation, ballot, .. } => {
                 let asking: &mut Asking =
                     self.open_mut(*generation)?.asking.as_mut().ok_or("it is not asked")?;
                 let voted = asking.ballots.iter().any(|other| other.client == ballot.client);

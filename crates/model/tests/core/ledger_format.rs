@@ -113,7 +113,8 @@ fn asked() -> Vec<Event> {
             asking: asking(Capture::Consensus { clients: names, quorum: 2 }, vec![ballot.clone()]),
         },
         Event::Reissued { generation, request: id("r2") },
-        Event::Voted { generation, ballot },
+        Event::Voted { generation, ballot: ballot.clone(), by: None },
+        Event::Voted { generation, ballot, by: Some(crate::common::by(Some("ann"))) },
     ];
     events.extend(causes.map(|cause| Event::Unasked { generation, cause }));
     events.push(Event::Shown { generation, surface: "web".into() });

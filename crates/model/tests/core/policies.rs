@@ -233,10 +233,71 @@ fn v2_no_text_can_pass_for_two_answers() {
 }
 
 #[test]
-fn v2_a_vote_that_only_counts_needs_an_asking_to_be_counted_in() {
+fn v2_after_a_restart_a_consensus_counts_who_is_there_again() {
+    // (set quorum, those who came back, who votes, the end)
+    let table: [(Option<usize>, &[&str], Option<&str>, Result<&str, &str>); 9] = [
+        // A vote counts as attached, so one who is there alone decides alone, whatever quorum is set: it is capped
+        // to those who are there.
+        (None, &[], Some("ann"), Ok("settled")),
+        (Some(3), &[], Some("cyd"), Ok("settled")),
+        (None, &["ann"], Some("ann"), Ok("settled")),
+        // With two, both must agree, and their votes need an asking to be counted in.
+        (None, &["ann"], Some("bob"), Err("asked again")),
+        (None, &["ann", "bob"], Some("ann"), Err("asked again")),
+        (Some(1), &["ann", "bob"], Some("ann"), Ok("settled")),
+        // Those who were never here, and the nameless, may not.
+        (None, &[], Some("eve"), Err("designated_mismatch")),
+        (None, &["ann"], Some("eve"), Err("designated_mismatch")),
+        (None, &["ann"], None, Err("designated_mismatch")),
+    ];
+    for (quorum, back, voter, end) in table {
+        let mut driven = asked(Strategy::Consensus, &["ann", "bob", "cyd"]);
+        driven.context.quorum = quorum;
+        driven.restart();
+        back.iter().for_each(|client| driven.attach(client));
+        let vote = driven.vote("r1", voter, Some("proceed_once"));
+        match (vote, end) {
+            (Ok(events), Ok(name)) => assert_eq!(events[0].name(), name, "{quorum:?} {back:?} {voter:?}"),
+            (Err(rejection), Err(says)) => {
+                assert!(rejection.to_string().contains(says), "{back:?} {voter:?}: {rejection}");
+            }
+            (got, _) => panic!("{quorum:?} {back:?} {voter:?}: {got:?}"),
+        }
+    }
+}
+
+#[test]
+fn v2_a_re_hang_captures_anew_and_drops_partial_votes() {
     let mut driven = asked(Strategy::Consensus, &["ann", "bob", "cyd"]);
+    assert_eq!(driven.vote("r1", Some("bob"), Some("proceed_once")).unwrap()[0].name(), "voted");
     driven.restart();
-    assert_eq!(driven.vote("r1", Some("ann"), Some("proceed_once")), Err(Rejection::NotAsked));
+    driven.attach("ann");
+    driven.attach("bob");
+    let again = driven.ask(Some("t1"), "c1", "This?");
+    let [Event::Reasked { asking, .. }] = again.as_slice() else { panic!("{again:?}") };
+    assert_eq!(asking.capture, Capture::Consensus { clients: clients(&["ann", "bob"]), quorum: 2 });
+    assert!(asking.ballots.is_empty());
+    // cyd was there before the restart only.
+    let late = driven.vote("r2", Some("cyd"), Some("proceed_once"));
+    assert!(matches!(late, Err(Rejection::Forbidden { reason: Forbidden::DesignatedMismatch, .. })));
+    assert_eq!(driven.vote("r2", Some("ann"), Some("proceed_once")).unwrap()[0].name(), "voted");
+    // R17: the old request id is the same question, and its votes are counted together.
+    assert_eq!(driven.vote("r1", Some("bob"), Some("proceed_once")).unwrap()[0].name(), "settled");
+}
+
+#[test]
+fn v2_the_policy_is_that_of_the_time_of_asking() {
+    for (issued, later) in ALL.into_iter().flat_map(|a| ALL.map(|b| (a, b))) {
+        let mut driven = asked(issued, &["ann", "bob"]);
+        driven.context.strategy = later;
+        let Some((_, asking)) = driven.session.asked_now().next() else { panic!("it is asked") };
+        assert_eq!(asking.capture.strategy(), issued, "a change of settings does not touch it");
+        driven.restart();
+        driven.attach("ann");
+        driven.ask(Some("t1"), "c1", "This?");
+        let Some((_, asking)) = driven.session.asked_now().next() else { panic!("it is asked") };
+        assert_eq!(asking.capture.strategy(), later, "a re-hang captures anew");
+    }
 }
 
 #[test]

@@ -199,16 +199,18 @@ fn settle(
     let asking = question.asking.as_ref().filter(|asking| asking.life == session.life);
     let (capture, ballots) = match asking {
         Some(asking) => (asking.capture.clone(), asking.ballots.as_slice()),
-        None => (capture_unasked(session, question, context), &[][..]),
+        None => (capture_unasked(session, question, &voter, context), &[][..]),
     };
     let choice = choice_key(&decision);
     match judge(&capture, ballots, &voter, &choice) {
         Verdict::Settles => Ok(vec![settled(question, decision, by, response, context)]),
         Verdict::Counts if asking.is_none() => Err(Rejection::NotAsked),
         Verdict::Counts => match voter.client {
-            Some(client) => {
-                Ok(vec![Event::Voted { generation: question.generation, ballot: Ballot { client, choice } }])
-            }
+            Some(client) => Ok(vec![Event::Voted {
+                generation: question.generation,
+                ballot: Ballot { client, choice },
+                by: Some(by),
+            }]),
             None => Err(Rejection::NotAsked),
         },
         Verdict::Repeats => Ok(Vec::new()),
@@ -216,10 +218,14 @@ fn settle(
     }
 }
 
-/// The policy of a question that is answered while nobody asks it: as it would be issued now.
-fn capture_unasked(session: &Session, question: &Question, context: &Context) -> Capture {
+/// The policy of a question that is answered while nobody asks it: as it would be issued now. A consensus counts
+/// the clients seen in this life, and the voter, whose vote counts as attached (V2, R17): those who were there only
+/// before a restart may never come back.
+fn capture_unasked(session: &Session, question: &Question, voter: &Voter, context: &Context) -> Capture {
     let authors: BTreeSet<_> = question.author.iter().cloned().collect();
-    Capture::issue(context.strategy, authors, &session.clients, context.quorum)
+    let known = voter.client.iter().filter(|client| session.clients.contains(*client));
+    let seen: BTreeSet<_> = session.present.iter().chain(known).cloned().collect();
+    Capture::issue(context.strategy, authors, &seen, context.quorum)
 }
 
 /// What agreeing votes have in common: for a question the answers, not only the option (V2).

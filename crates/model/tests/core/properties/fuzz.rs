@@ -62,7 +62,7 @@ fn event((kind, a, b): (u8, u8, u8)) -> Event {
         11 => Event::Reasked { generation, asking },
         12 => Event::Reissued { generation, request: id(request) },
         13 => Event::Unasked { generation, cause: UnaskedCause::Aborted },
-        14 => Event::Voted { generation, ballot: Ballot { client: id("ann"), choice: "x".into() } },
+        14 => Event::Voted { generation, ballot: Ballot { client: id("ann"), choice: "x".into() }, by: None },
         15 => Event::Refused { generation, by: by(None), reason: Forbidden::DesignatedMismatch },
         16 => Event::Settled {
             generation,

@@ -410,7 +410,13 @@ impl Book {
         let asked = self.asked_now(&self.rows[at]);
         let rule = match &self.rows[at].live {
             Some(live) if asked => live.who.clone(),
-            _ => self.snapshot(vec![self.rows[at].author.as_ref()], &self.clients),
+            _ => {
+                let known = who.client.iter().filter(|client| self.clients.contains(client));
+                let mut there: Vec<String> = self.present.iter().chain(known).cloned().collect();
+                there.sort();
+                there.dedup();
+                self.snapshot(vec![self.rows[at].author.as_ref()], &there)
+            }
         };
         // A no is a no, however it was said.
         let agrees = |a: &str, b: &str| a == b || (a.starts_with("no") && b.starts_with("no"));
