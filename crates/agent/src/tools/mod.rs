@@ -21,6 +21,7 @@ mod paths;
 mod search;
 mod shell;
 mod specs;
+mod watchdog;
 
 pub use approval::{ApprovalMode, Effects, Verdict};
 pub use error::ToolError;

@@ -1,7 +1,8 @@
 //! `run_shell_command`: one command in a process group of its own, which ends with the call.
 //!
 //! Whatever ends the call — its own end, the time limit, a cancel, a dropped future — ends the whole group, so
-//! no process outlives the turn that started it. That is also why nothing runs in the background here.
+//! no process outlives the turn that started it. That is also why nothing runs in the background here. Where the
+//! agent itself is killed, its [watchdog](super::watchdog) does it.
 
 use std::collections::VecDeque;
 use std::os::unix::process::ExitStatusExt as _;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::Args;
 use super::paths::Place;
+use super::watchdog::Watched;
 use super::{Limits, ToolError};
 use crate::provider::config::SECRET_VARS;
 
@@ -152,7 +154,10 @@ impl Shell {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => start("sh"),
             outcome => outcome,
         };
-        Ok(Group { child: child.map_err(|error| fail(&error))?, ended: false })
+        let child = child.map_err(|error| fail(&error))?;
+        // The leader's process id is the group's.
+        let watched = child.id().map(Watched::new);
+        Ok(Group { child, ended: false, _watched: watched })
     }
 }
 
@@ -166,6 +171,8 @@ enum End {
 struct Group {
     child: Box<dyn ChildWrapper>,
     ended: bool,
+    /// Let go of after the group has been killed.
+    _watched: Option<Watched>,
 }
 
 impl Group {

@@ -13,6 +13,7 @@ mod bad_input;
 mod command_line;
 mod crash_table;
 mod full_disk;
+mod orphans;
 mod random_kills;
 mod reads;
 mod signals;

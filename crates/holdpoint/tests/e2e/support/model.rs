@@ -142,6 +142,8 @@ fn says(messages: &[Value]) -> Says {
     match (word, results.len()) {
         ("ASK", 0) => calls(vec![ask(&[1])]),
         ("ASK_TWO", 0) => calls(vec![ask(&[1]), ask(&[2])]),
+        ("ASK_THREE", 0) => calls(vec![ask(&[1]), ask(&[2]), ask(&[3])]),
+        ("ASK_FOUR", 0) => calls(vec![ask(&[1]), ask(&[2]), ask(&[3]), ask(&[4])]),
         ("ASK_Q3", 0) => calls(vec![ask(&[1, 2, 3])]),
         ("ASK_CHAIN", n @ 0..2) => calls(vec![ask(&[n + 1])]),
         ("SHELL_AND_ASK", 0) => calls(vec![shell(), ask(&[1])]),
@@ -150,6 +152,10 @@ fn says(messages: &[Value]) -> Says {
         ("BAD_ARGUMENTS", 0) => calls(vec![("ask_user_question", json!({ "questions": [] }))]),
         ("BAD_JSON", 0) => calls(vec![("ask_user_question", json!("{\"questions\": [{"))]),
         ("UNKNOWN_TOOL", 0) => calls(vec![("make_coffee", json!({ "strength": 3 }))]),
+        ("SLEEP", 0) => calls(vec![(
+            "run_shell_command",
+            json!({ "command": "sleep 600 & echo $$ $! > sleeping; wait", "description": "takes its time" }),
+        )]),
         ("HANG", _) => Says::Nothing,
         ("REFUSED", _) => Says::Status(StatusCode::BAD_REQUEST),
         _ => done(),
