@@ -5,11 +5,12 @@ use camino::Utf8Path;
 use holdpoint_model::history::{Content, FunctionResponse};
 use holdpoint_model::ids::{RecordId, SessionId};
 use holdpoint_model::restore::repair_text;
+use serde_json::json;
 
 use crate::chain::Walk;
 use crate::error::{BranchError, ReadError};
 use crate::record::{Cause, Kind, Record, ToolCallResult};
-use crate::tail::{self, open, read_error};
+use crate::tail::{self, TailScan, open, read_error};
 use crate::writer::{Durability, Writer};
 
 /// Copies the session at `from` to `to`, where no file may be. Only the path from the last record to the root is
@@ -19,7 +20,7 @@ use crate::writer::{Durability, Writer};
 /// The original cannot be read, the copy cannot be written, or there is a file already.
 pub fn branch(from: &Utf8Path, to: &Utf8Path, session: &SessionId) -> Result<(), BranchError> {
     let mut records = records(from)?;
-    records.extend(repairs(from, session)?);
+    records.extend(endings(from, session)?);
     let opened = Writer::open(to)?;
     if opened.existed {
         return Err(BranchError::Exists { path: to.to_owned() });
@@ -45,33 +46,52 @@ fn records(path: &Utf8Path) -> Result<Vec<Record>, ReadError> {
     Ok(records)
 }
 
-fn repairs(path: &Utf8Path, session: &SessionId) -> Result<Vec<Record>, ReadError> {
-    let scan = tail::scan(path)?;
-    let mut parent = scan.next_parent;
-    let Some(turn) = scan.tail.turn() else { return Ok(Vec::new()) };
-    let dangling = turn.calls.iter().filter(|call| call.result.is_none());
-    let made = dangling.filter_map(|call| {
-        let id = call.id.clone()?;
-        let uuid = RecordId::new(uuid::Uuid::now_v7().to_string()).ok()?;
-        let mut record = Record::new(Kind::ToolResult, uuid, session, jiff::Timestamp::now());
+/// What the copy has behind the original's records: results of the calls that dangle, and the end of the turn that
+/// made them. A turn that is over neither asks nor goes on by itself in the copy (E7, R20).
+fn endings(path: &Utf8Path, session: &SessionId) -> Result<Vec<Record>, ReadError> {
+    let TailScan { tail, next_parent: mut parent, cwd, last_prompt_id, .. } = tail::scan(path)?;
+    let Some(turn) = tail.turn().filter(|turn| !turn.ended && !turn.calls.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let now = jiff::Timestamp::now();
+    let mut record = |kind| {
+        let uuid = RecordId::new(uuid::Uuid::now_v7().to_string()).expect("a UUID is a record id");
+        let mut record = Record::new(kind, uuid, session, now);
         record.parent = std::mem::replace(&mut parent, record.as_parent());
-        record.cwd = scan.cwd.clone();
-        record.tool_result = Some(ToolCallResult {
+        record.cwd = cwd.clone();
+        record
+    };
+    let mut made = Vec::new();
+    for call in turn.calls.iter().filter(|call| call.dangles()) {
+        let Some(id) = call.id.clone() else { continue };
+        let mut result = record(Kind::ToolResult);
+        result.tool_result = Some(ToolCallResult {
             call_id: Some(id.clone()),
-            status: Some("cancelled".to_owned()),
-            execution_status: Some("not_started".to_owned()),
+            status: Some("error".to_owned()),
+            execution_status: Some("unknown".to_owned()),
             ..ToolCallResult::default()
         });
         let text = repair_text(&call.name);
-        record.message = Some(Content::response(FunctionResponse::error(id, call.name.clone(), text)));
-        record.set_own("cause", Cause::OrphanRepair.as_str());
-        Some(record)
-    });
-    Ok(made.collect())
+        result.message = Some(Content::response(FunctionResponse::error(id, call.name.clone(), text)));
+        result.set_own("cause", Cause::OrphanRepair.as_str());
+        made.push(result);
+    }
+    let mut end = record(Kind::System);
+    end.subtype = Some("turn_result".to_owned());
+    end.system_payload = Some(json!({
+        "promptId": last_prompt_id,
+        "state": "cancelled",
+        "stopReason": "cancelled",
+        "endedAt": format!("{now:.3}"),
+    }));
+    made.push(end);
+    Ok(made)
 }
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_model::restore::{Interruption, NotRestorable, Restore, assess, interruption};
+
     use super::*;
     use crate::replay::{Finalise, Window, window};
 
@@ -95,5 +115,29 @@ mod tests {
         assert!(copy.open.is_empty(), "{:?}", copy.open);
         assert!(!std::fs::read_to_string(&to).unwrap().contains("\"old\""));
         assert!(matches!(branch(&from, &to, &session), Err(BranchError::Exists { .. })));
+    }
+
+    const ANSWERED: &str = concat!(
+        r#"{"uuid":"r3","parentUuid":"r2","sessionId":"old","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c1","name":"ask_user_question","response":{"output":"Blue"}}}]},"holdpoint":{"cause":"answered"}}"#,
+        "\n",
+    );
+
+    #[test]
+    fn e7_r20_a_copy_of_an_interrupted_turn_does_nothing_by_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        for (name, original) in
+            [("asking", ORIGINAL.to_owned()), ("answered", format!("{ORIGINAL}{ANSWERED}"))]
+        {
+            let (from, to) = (dir.join(format!("{name}.jsonl")), dir.join(format!("{name}-copy.jsonl")));
+            std::fs::write(&from, &original).unwrap();
+            branch(&from, &to, &SessionId::new("new").unwrap()).unwrap();
+            let copy = tail::scan(&to).unwrap();
+            assert_eq!(assess(&copy.tail), Err(NotRestorable::TurnOver), "{name}");
+            // What was answered is in the copy too, and a person can have it go on.
+            assert_eq!(interruption(&copy.tail), Interruption::InterruptedPrompt, "{name}");
+        }
+        let from = dir.join("answered.jsonl");
+        assert!(matches!(assess(&tail::scan(&from).unwrap().tail), Ok(Restore::GoOn { .. })));
     }
 }

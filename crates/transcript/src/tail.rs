@@ -150,11 +150,15 @@ impl Finder {
         }
         let of_record = record.tool_result.as_ref().and_then(|result| result.call_id.as_ref());
         for response in message.responses() {
-            let declined = record.cause() == Some(Cause::Declined) && response.name == TOOL_NAME;
+            let result = match record.cause() {
+                Some(Cause::Declined) if response.name == TOOL_NAME => TailResult::Declined,
+                Some(Cause::Cancelled | Cause::OrphanRepair) => TailResult::Stopped,
+                _ => TailResult::Other,
+            };
             self.results.push(Found {
                 id: response.id.as_ref().or(of_record).cloned(),
                 name: response.name.clone(),
-                result: if declined { TailResult::Declined } else { TailResult::Other },
+                result,
             });
         }
         None

@@ -245,7 +245,11 @@ impl Turn {
         outcome: Outcome,
     ) -> Result<(), StoreError> {
         let call = &mut batch.calls[at];
-        let result = if outcome.cause == Cause::Declined { TailResult::Declined } else { TailResult::Other };
+        let result = match outcome.cause {
+            Cause::Declined => TailResult::Declined,
+            Cause::Cancelled | Cause::OrphanRepair => TailResult::Stopped,
+            _ => TailResult::Other,
+        };
         let record = self.scribe.result(&call.id, &call.name, outcome);
         let record = self.store.append(record, Durability::Fsync).await?;
         call.result = Some(result);
