@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::bus::{Cursor, Subscription};
 use crate::config::EngineConfig;
 use crate::error::EngineError;
+use crate::health::{LedgerHealth, Noted, Watched};
 use crate::history::Transcripts;
 use crate::port::{Agents, NewSession};
 use crate::session::{
@@ -22,6 +23,7 @@ use crate::session::{
     Receipt, Start, VoteOutcome, VoteRequest,
 };
 use crate::shared::Shared;
+use crate::wire::audit::{AuditList, AuditPage};
 use crate::wire::{audit as audit_wire, question as question_wire, session as session_wire};
 use crate::world::World;
 
@@ -34,6 +36,8 @@ pub struct Engine {
     shared: Arc<Shared>,
     /// The shared default session of each workspace (scope `single`, WIRE a.2).
     defaults: Arc<Mutex<HashMap<String, SessionId>>>,
+    /// How the ledger does.
+    noted: Arc<Noted>,
 }
 
 /// A session is to be made.
@@ -104,6 +108,10 @@ pub struct Activity {
     pub oldest: Option<Micros>,
     /// Attached clients.
     pub clients: usize,
+    /// Questions that are being asked, and that no surface has shown for longer than they should wait (D4).
+    pub unseen: usize,
+    /// When something last happened in a live session.
+    pub last: Option<Micros>,
 }
 
 impl Engine {
@@ -115,8 +123,14 @@ impl Engine {
         transcripts: Arc<dyn Transcripts>,
         world: Arc<dyn World>,
     ) -> Self {
-        let shared = Arc::new(Shared::new(config, ledger, agents, transcripts, world));
-        Self { shared, defaults: Arc::default() }
+        let (ledger, noted) = Watched::new(ledger, Arc::clone(&world));
+        let shared = Arc::new(Shared::new(config, Arc::new(ledger), agents, transcripts, world));
+        Self { shared, defaults: Arc::default(), noted }
+    }
+
+    /// How the ledger is, by what became of the last things that were asked of it.
+    pub fn ledger_health(&self) -> LedgerHealth {
+        self.noted.health()
     }
 
     /// Its settings.
@@ -439,7 +453,8 @@ impl Engine {
         let restorable = self.shared.config.restore
             && row.question.body.is_question()
             && !asked.unrestorable.contains(&row.question.id);
-        question_wire::inbox_row(&row, asking, restorable)
+        let unseen = question_wire::is_unseen(&row.question, self.now(), self.shared.config.unseen_after);
+        question_wire::inbox_row(&row, asking, restorable, unseen)
     }
 
     /// The questions of these sessions that people can answer now, by the actors' word: a row of a session
@@ -582,26 +597,30 @@ impl Engine {
         Ok(Branched { attached, name, from: (id.clone(), title) })
     }
 
-    /// What happened to a session's questions, oldest first (V5).
+    /// What happened to a session's questions, oldest first (V5): `page`, and where the next one begins.
     ///
     /// # Errors
     /// There is no such session, or the ledger cannot be read.
-    pub async fn audit(&self, id: &SessionId) -> Result<Vec<Value>, EngineError> {
+    pub async fn audit(&self, id: &SessionId, page: AuditPage) -> Result<AuditList, EngineError> {
         let events = self.shared.ledger.events(id).await?;
         if events.is_empty() {
             return Err(EngineError::NoSession(id.clone()));
         }
-        Ok(audit_wire::entries(&events))
+        Ok(audit_wire::page(&events, None, page))
     }
 
     /// What happened to one question, oldest first (V5); `None` where there is none.
     ///
     /// # Errors
     /// The ledger cannot be read.
-    pub async fn question_audit(&self, id: &QuestionId) -> Result<Option<Vec<Value>>, EngineError> {
+    pub async fn question_audit(
+        &self,
+        id: &QuestionId,
+        page: AuditPage,
+    ) -> Result<Option<AuditList>, EngineError> {
         let Some(row) = self.shared.ledger.question(id).await? else { return Ok(None) };
-        let entries = self.audit(&row.session.session).await?;
-        Ok(Some(entries.into_iter().filter(|entry| entry["questionId"] == json!(id)).collect()))
+        let events = self.shared.ledger.events(&row.session.session).await?;
+        Ok(Some(audit_wire::page(&events, Some(row.question.generation), page)))
     }
 
     /// A surface has rendered a question (D4).
@@ -641,6 +660,9 @@ impl Engine {
                 activity.sessions += 1;
                 activity.running += usize::from(status["hasActivePrompt"] == json!(true));
                 activity.clients += status["clientCount"].as_u64().unwrap_or(0) as usize;
+                activity.unseen += status["unseenCount"].as_u64().unwrap_or(0) as usize;
+                let at = status["updatedAt"].as_str().and_then(crate::wire::read_iso);
+                activity.last = activity.last.max(at);
             }
         }
         Ok(activity)

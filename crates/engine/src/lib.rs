@@ -9,6 +9,7 @@ mod config;
 mod engine;
 mod error;
 pub mod frame;
+mod health;
 mod history;
 pub mod port;
 mod session;
@@ -19,6 +20,7 @@ mod world;
 pub use config::EngineConfig;
 pub use engine::{Activity, Branched, CreateRequest, Engine, QuestionList, SessionList, TranscriptOrEngine};
 pub use error::EngineError;
+pub use health::{LedgerHealth, Trouble};
 pub use history::{Read, Summary, TranscriptFiles, Transcripts, Wanted};
 pub use session::{
     Accepted, AnswerRequest, Attached, LoadAction, LoadRequest, Queued, Receipt, Replay, VoteOutcome,

@@ -363,6 +363,15 @@ impl Actor {
         }
     }
 
+    /// How many questions are asked that no surface has shown in time (D4).
+    fn unseen(&self) -> usize {
+        let (now, after) = (self.shared.world.now(), self.shared.config.unseen_after);
+        let unseen = |question: &holdpoint_model::session::Question| {
+            crate::wire::question::is_unseen(question, now, after)
+        };
+        self.state.asked_now().filter(|(question, _)| unseen(question)).count()
+    }
+
     /// Nothing runs, waits or is asked, and nobody reads: the session can go back to its rows (I9).
     fn may_be_put_away(&self) -> bool {
         self.is_idle() && self.lazy.is_empty() && self.bus.readers() == 0
@@ -378,6 +387,7 @@ impl Actor {
 
     async fn take(&mut self, msg: Msg) {
         self.last_activity = Instant::now();
+        let voice = msg.voice().cloned();
         match msg {
             Msg::Load(request, reply) => self.load(request, reply).await,
             Msg::Attach(client, reply) => self.attach_live(client, reply).await,
@@ -445,6 +455,9 @@ impl Actor {
                 let _ = reply.send(self.asked_view());
             }
         }
+        if let Some(client) = voice {
+            self.see(client);
+        }
         // An actor that was started only to look something up has nothing to stay for.
         if matches!(self.link, Link::Down)
             && self.is_idle()
@@ -475,6 +488,15 @@ impl Actor {
                 Err(EngineError::UnknownClient { session: self.id.clone(), client: client.clone() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A client that is known from before a restart (R16) is heard of in this life, whether it has loaded the
+    /// session or not: the next question that is asked counts it in (V2).
+    fn see(&mut self, client: ClientId) {
+        if self.is_live() && self.state.clients.contains(&client) && !self.state.present.contains(&client) {
+            let minted = self.shared.world.client_id();
+            self.note(Command::Attach { presented: Some(client), minted });
         }
     }
 
@@ -514,6 +536,10 @@ impl Actor {
             view["activeWorkState"] = json!("active");
             view["turnState"] = json!(if self.state.open().next().is_some() { "waiting" } else { "running" });
         }
+        let unseen = self.unseen();
+        if unseen > 0 {
+            view["unseenCount"] = json!(unseen);
+        }
         view
     }
 }
@@ -547,6 +573,34 @@ impl Msg {
                 | Self::Shown { .. }
                 | Self::Branch(_)
         )
+    }
+
+    /// The client that changes something by it, or shows that it is there.
+    fn voice(&self) -> Option<&ClientId> {
+        match self {
+            Self::Prompt { client, .. }
+            | Self::Cancel { client, .. }
+            | Self::RemovePrompt(_, client, _)
+            | Self::Continue(client, _)
+            | Self::Heartbeat(client, _)
+            | Self::Rename(_, client, _) => client.as_ref(),
+            Self::Vote(_, vote, _) => vote.voter.client.as_ref(),
+            Self::Answer(_, answer, _) => answer.voter.client.as_ref(),
+            // Those that attach register by themselves; the rest only reads, or leaves.
+            Self::Load(..)
+            | Self::Attach(..)
+            | Self::Detach(..)
+            | Self::Close(..)
+            | Self::Delete(_)
+            | Self::Prompts(..)
+            | Self::Status(..)
+            | Self::Context(..)
+            | Self::Shown { .. }
+            | Self::Branch(_)
+            | Self::Subscribe { .. }
+            | Self::Row(_)
+            | Self::AskedNow(_) => None,
+        }
     }
 
     /// Answers a message that nobody will take.

@@ -4,32 +4,89 @@ use std::collections::BTreeMap;
 
 use holdpoint_ledger::StoredEvent;
 use holdpoint_model::ids::{Generation, QuestionId};
-use holdpoint_model::session::{Decision, Event, UnaskedCause};
+use holdpoint_model::session::{CloseCause, Decision, Event, UnaskedCause};
 use serde_json::{Value, json};
 
 use super::iso;
 
-/// The entries of a session's events, oldest first.
-pub fn entries(events: &[StoredEvent]) -> Vec<Value> {
-    let mut questions: BTreeMap<Generation, QuestionId> = BTreeMap::new();
-    let mut entries = Vec::new();
+/// Which part of an audit is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditPage {
+    /// From this place on: the version of an event, as [`AuditList::next`] gives it.
+    pub from: u64,
+    /// At most so many entries.
+    pub limit: usize,
+}
+
+/// A part of an audit.
+#[derive(Clone, Debug, Default)]
+pub struct AuditList {
+    /// The entries, oldest first.
+    pub entries: Vec<Value>,
+    /// Where the next part begins, if there is one.
+    pub next: Option<u64>,
+}
+
+/// What the entries of one question need of earlier events.
+struct Told {
+    id: QuestionId,
+    policy: &'static str,
+}
+
+/// A part of the audit of a session's events: of all its questions, or of one.
+pub fn page(events: &[StoredEvent], of: Option<Generation>, page: AuditPage) -> AuditList {
+    let mut told: BTreeMap<Generation, Told> = BTreeMap::new();
+    let mut list = AuditList::default();
     for stored in events {
-        if let Event::Asked { question, generation, .. } = &stored.event {
-            questions.insert(*generation, question.clone());
+        let generation = stored.event.generation();
+        note(&mut told, &stored.event);
+        if stored.version < page.from || (of.is_some() && generation != of) {
+            continue;
         }
-        let Some(mut entry) = entry(&stored.event) else { continue };
+        let about = generation.and_then(|generation| told.get(&generation));
+        let Some(mut entry) = entry(&stored.event, about) else { continue };
+        if list.entries.len() == page.limit {
+            list.next = Some(stored.version);
+            break;
+        }
         entry["at"] = json!(iso(stored.at));
-        if let Some(generation) = stored.event.generation() {
+        if let Some(generation) = generation {
             entry["generation"] = json!(generation);
-            entry["questionId"] = json!(questions.get(&generation));
+            entry["questionId"] = json!(about.map(|told| &told.id));
         }
-        entries.push(entry);
+        list.entries.push(entry);
     }
-    entries
+    list
+}
+
+fn note(told: &mut BTreeMap<Generation, Told>, event: &Event) {
+    match event {
+        Event::Asked { question, generation, asking, .. } => {
+            let policy = asking.capture.strategy().as_str();
+            told.insert(*generation, Told { id: question.clone(), policy });
+        }
+        Event::Reasked { generation, asking } => {
+            if let Some(told) = told.get_mut(generation) {
+                told.policy = asking.capture.strategy().as_str();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The peer's word for what decided (WIRE c.5). A decline without an option is one that needs no policy.
+fn decision_type(decision: &Decision, policy: &str) -> &'static str {
+    match (decision, policy) {
+        (Decision::Declined { option_id: None }, _) => "voter-cancelled",
+        (_, "designated") => "designated-originator",
+        (_, "consensus") => "consensus-quorum",
+        (_, "local-only") => "local-only-loopback",
+        _ => "first-responder",
+    }
 }
 
 /// One entry: the peer's kinds where it has one (WIRE c.5).
-fn entry(event: &Event) -> Option<Value> {
+fn entry(event: &Event, about: Option<&Told>) -> Option<Value> {
     Some(match event {
         Event::Asked { title, asking, prompt, author, .. } => json!({
             "kind": "permission.requested",
@@ -50,12 +107,21 @@ fn entry(event: &Event) -> Option<Value> {
             json!({ "kind": "question.answered_from_ledger", "requestId": request })
         }
         Event::Shown { surface, .. } => json!({ "kind": "question.shown", "surface": surface }),
-        Event::Voted { ballot, .. } => json!({ "kind": "permission.voted", "clientId": ballot.client }),
+        Event::Voted { ballot, by, .. } => json!({
+            "kind": "permission.voted",
+            "clientId": ballot.client,
+            "by": by,
+            "choice": ballot.choice,
+        }),
         Event::Refused { by, reason, .. } => {
             json!({ "kind": "permission.forbidden", "by": by, "reason": reason.as_str() })
         }
         Event::Settled { settlement, .. } => {
             let mut entry = json!({ "kind": "permission.resolved", "by": settlement.by });
+            if let Some(told) = about {
+                entry["policy"] = json!(told.policy);
+                entry["decisionType"] = json!(decision_type(&settlement.decision, told.policy));
+            }
             match &settlement.decision {
                 Decision::Answered { answers } => {
                     entry["decision"] = json!("answered");
@@ -75,8 +141,14 @@ fn entry(event: &Event) -> Option<Value> {
             }
             entry
         }
+        // With the flag off a time-out is the end; with it on only the asking is over (S3, R10).
+        Event::Closed { cause: CloseCause::TimedOut, .. } => {
+            json!({ "kind": "permission.timeout", "closed": true })
+        }
         Event::Closed { cause, .. } => json!({ "kind": "question.closed", "cause": cause }),
-        Event::Unasked { cause: UnaskedCause::TimedOut, .. } => json!({ "kind": "permission.timeout" }),
+        Event::Unasked { cause: UnaskedCause::TimedOut, .. } => {
+            json!({ "kind": "permission.timeout", "closed": false })
+        }
         Event::Unasked { cause, .. } => json!({ "kind": "question.unasked", "cause": cause }),
         Event::Delivered { .. } => json!({ "kind": "question.delivered" }),
         Event::Opened { .. }

@@ -12,3 +12,8 @@ pub fn iso(at: Micros) -> String {
         .map(|time| format!("{time:.3}"))
         .unwrap_or_else(|_| "1970-01-01T00:00:00.000Z".to_owned())
 }
+
+/// Reads what [`iso`] writes.
+pub fn read_iso(text: &str) -> Option<Micros> {
+    text.parse::<jiff::Timestamp>().ok().map(|time| Micros(time.as_microsecond()))
+}

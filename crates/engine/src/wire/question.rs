@@ -1,7 +1,9 @@
 //! A question on the wire: as an event, in a status, in the inbox, and as a receipt.
 
+use std::time::Duration;
+
 use holdpoint_ledger::QuestionRow;
-use holdpoint_model::ids::SessionId;
+use holdpoint_model::ids::{Micros, SessionId};
 use holdpoint_model::question::{Question as Part, TOOL_NAME};
 use holdpoint_model::session::{Answerer, Asking, Body, Decision, Question, Settlement, State, VoteOption};
 use serde_json::{Value, json};
@@ -197,9 +199,15 @@ pub fn state_word(question: &Question) -> &'static str {
     }
 }
 
+/// Whether a question waits for longer than `after`, and no surface has shown it (D4).
+pub fn is_unseen(question: &Question, now: Micros, after: Duration) -> bool {
+    let since = u128::try_from(now.0.saturating_sub(question.asked_at.0)).unwrap_or(0);
+    question.is_open() && question.shown.is_empty() && since >= after.as_micros()
+}
+
 /// A row of the inbox, or the whole question (D2). `asking` is the asking that people can answer now;
-/// `restorable` whether a load would ask it again.
-pub fn inbox_row(row: &QuestionRow, asking: Option<&Asking>, restorable: bool) -> Value {
+/// `restorable` whether a load would ask it again; `unseen` whether it should have been shown by now and was not.
+pub fn inbox_row(row: &QuestionRow, asking: Option<&Asking>, restorable: bool, unseen: bool) -> Value {
     let question = &row.question;
     let mut item = json!({
         "questionId": question.id,
@@ -229,6 +237,9 @@ pub fn inbox_row(row: &QuestionRow, asking: Option<&Asking>, restorable: bool) -
     }
     item["shown"] =
         question.shown.iter().map(|shown| json!({ "surface": shown.surface, "at": iso(shown.at) })).collect();
+    if unseen {
+        item["unseen"] = json!(true);
+    }
     add_outcome(&mut item, question);
     item
 }

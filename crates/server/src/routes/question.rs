@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use holdpoint_engine::wire::audit::{AuditList, AuditPage};
 use holdpoint_engine::{AnswerRequest, EngineError, Receipt};
 use holdpoint_ledger::{QuestionCursor, QuestionFilter, StateFilter};
 use holdpoint_model::ids::{Generation, Micros, QuestionId, ResponseId};
@@ -22,6 +23,9 @@ use crate::state::App;
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 500;
+/// Entries of an audit in one response.
+const AUDIT_LIMIT: usize = 200;
+const MAX_AUDIT_LIMIT: usize = 1000;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Filter {
@@ -81,9 +85,11 @@ fn read_cursor(text: &str) -> Result<QuestionCursor, ApiError> {
     let parsed = text.split_once('.').and_then(|(at, id)| {
         Some(QuestionCursor { asked_at: Micros(at.parse().ok()?), id: QuestionId::new(id).ok()? })
     });
-    parsed.ok_or_else(|| {
-        ApiError::new(StatusCode::BAD_REQUEST, "invalid_cursor", "cursor is not one that this daemon gave")
-    })
+    parsed.ok_or_else(bad_cursor)
+}
+
+fn bad_cursor() -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_cursor", "cursor is not one that this daemon gave")
 }
 
 fn question_id(text: &str) -> Result<QuestionId, ApiError> {
@@ -160,10 +166,41 @@ pub(crate) async fn shown(
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(crate) async fn audit(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
-    let entries = app.engine.question_audit(&question_id(&id)?).await?;
-    let entries = entries.ok_or_else(|| not_found("no such question", &id))?;
-    Ok(Json(json!({ "questionId": id, "entries": entries })))
+/// Which part of an audit is wanted.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AuditPaging {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+impl AuditPaging {
+    pub(crate) fn read(&self) -> Result<AuditPage, ApiError> {
+        let limit = self.limit.as_deref().map_or(Some(AUDIT_LIMIT), |text| text.parse().ok());
+        let limit = limit.filter(|n| (1..=MAX_AUDIT_LIMIT).contains(n)).ok_or_else(|| {
+            let problem = format!("limit must be a whole number from 1 to {MAX_AUDIT_LIMIT}");
+            ApiError::new(StatusCode::BAD_REQUEST, "invalid_request", problem)
+        })?;
+        let from = self.cursor.as_deref().map_or(Ok(0), |text| text.parse().map_err(|_| bad_cursor()))?;
+        Ok(AuditPage { from, limit })
+    }
+}
+
+pub(crate) fn audit_view(key: &str, id: &str, list: AuditList) -> Value {
+    let mut view = json!({ key: id, "entries": list.entries });
+    if let Some(next) = list.next {
+        view["nextCursor"] = json!(next.to_string());
+    }
+    view
+}
+
+pub(crate) async fn audit(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(paging): Query<AuditPaging>,
+) -> Result<Json<Value>, ApiError> {
+    let list = app.engine.question_audit(&question_id(&id)?, paging.read()?).await?;
+    let list = list.ok_or_else(|| not_found("no such question", &id))?;
+    Ok(Json(audit_view("questionId", &id, list)))
 }
 
 fn invalid(problem: &str) -> ApiError {

@@ -16,6 +16,7 @@ use crate::body::{MaybeObject, Object, text};
 use crate::error::ApiError;
 use crate::extract::{Path, Query};
 use crate::ids;
+use crate::routes::question::{AuditPaging, audit_view};
 use crate::state::App;
 
 /// Longest path of a workspace, in bytes.
@@ -291,10 +292,14 @@ pub(crate) async fn metadata(
     Ok(Json(json!({ "sessionId": id, "displayName": name })))
 }
 
-pub(crate) async fn audit(State(app): State<App>, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+pub(crate) async fn audit(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(paging): Query<AuditPaging>,
+) -> Result<Json<Value>, ApiError> {
     let id = ids::session(&id)?;
-    let entries = app.engine.audit(&id).await?;
-    Ok(Json(json!({ "sessionId": id, "entries": entries })))
+    let list = app.engine.audit(&id, paging.read()?).await?;
+    Ok(Json(audit_view("sessionId", id.as_str(), list)))
 }
 
 pub(crate) async fn branch(
