@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use holdpoint_model::ids::{ClientId, Micros, PromptId, SessionId};
-use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// An event before it has an id.
@@ -116,29 +117,53 @@ impl Frame {
     }
 }
 
-/// The envelope of an update that is text already: histories are long, and are not taken apart for this.
-pub(crate) fn update_envelope(
-    session: &SessionId,
-    update: &RawValue,
-    id: Option<u64>,
-    now: Micros,
-) -> Box<RawValue> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Update<'a> {
-        session_id: &'a SessionId,
-        update: &'a RawValue,
+/// A stored history as events. Histories are long: the envelopes are only there while they are written.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub(crate) session: SessionId,
+    /// What comes before the updates.
+    pub(crate) notice: Option<Frame>,
+    /// The updates, as text.
+    pub(crate) updates: Vec<Box<RawValue>>,
+    /// Whether the updates have the first ids of the stream.
+    pub(crate) numbered: bool,
+    pub(crate) now: Micros,
+}
+
+impl Told {
+    /// About how long it is when it is written, in bytes.
+    pub fn size_hint(&self) -> usize {
+        const ENVELOPE: usize = 192;
+        self.updates.iter().map(|update| update.get().len() + ENVELOPE).sum()
     }
-    let envelope = Envelope {
-        id,
-        v: VERSION,
-        r#type: "session_update",
-        prompt_id: None,
-        data: Update { session_id: session, update },
-        originator_client_id: None,
-        meta: Meta { more: &Map::new(), server_timestamp: now.0 / 1000 },
-    };
-    to_raw_value(&envelope).expect("an envelope can be written as JSON")
+}
+
+impl Serialize for Told {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Update<'a> {
+            session_id: &'a SessionId,
+            update: &'a RawValue,
+        }
+        let more = Map::new();
+        let mut events = serializer.serialize_seq(None)?;
+        if let Some(notice) = &self.notice {
+            events.serialize_element(notice.raw())?;
+        }
+        for (i, update) in self.updates.iter().enumerate() {
+            events.serialize_element(&Envelope {
+                id: self.numbered.then_some(i as u64 + 1),
+                v: VERSION,
+                r#type: "session_update",
+                prompt_id: None,
+                data: Update { session_id: &self.session, update },
+                originator_client_id: None,
+                meta: Meta { more: &more, server_timestamp: self.now.0 / 1000 },
+            })?;
+        }
+        events.end()
+    }
 }
 
 #[cfg(test)]
@@ -152,11 +177,15 @@ mod tests {
         let session = SessionId::new("s").unwrap();
         let update =
             json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a\"\n"}});
-        let raw = to_raw_value(&update).unwrap();
-        for id in [None, Some(7)] {
-            let told = Event::new("session_update", crate::wire::session::update(&session, update.clone()));
-            let expected = told.frame(id, Micros(5_000_123));
-            assert_eq!(update_envelope(&session, &raw, id, Micros(5_000_123)).get(), expected.raw().get());
+        let now = Micros(5_000_123);
+        let raw = serde_json::value::to_raw_value(&update).unwrap();
+        for id in [None, Some(1)] {
+            let numbered = id.is_some();
+            let told =
+                Told { session: session.clone(), notice: None, updates: vec![raw.clone()], numbered, now };
+            let event = Event::new("session_update", crate::wire::session::update(&session, update.clone()));
+            let expected = format!("[{}]", event.frame(id, now).raw().get());
+            assert_eq!(serde_json::to_string(&told).unwrap(), expected);
         }
     }
 }

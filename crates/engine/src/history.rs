@@ -30,14 +30,13 @@ pub struct Read {
 impl Read {
     /// The history as a foreign agent replays it.
     pub(crate) fn foreign(updates: Vec<Value>) -> Self {
-        Self { updates: written(updates), ..Self::default() }
+        Self { updates: updates.into_iter().map(written).collect(), ..Self::default() }
     }
 }
 
-/// Updates as text.
-fn written(updates: Vec<Value>) -> Vec<Box<RawValue>> {
-    let text = |update: Value| to_raw_value(&update).expect("a JSON value can be written as JSON");
-    updates.into_iter().map(text).collect()
+/// An update as text.
+fn written(update: Value) -> Box<RawValue> {
+    to_raw_value(&update).expect("a JSON value can be written as JSON")
 }
 
 /// Which part of the end of a history is wanted.
@@ -113,10 +112,10 @@ impl Transcripts for TranscriptFiles {
             if let Some(records) = wanted.records {
                 window.max_records = records.min(window.max_records);
             }
-            let read = replay::window(&path, &window, &wanted.finalise);
+            let read = replay::window_as(&path, &window, &wanted.finalise, written);
             Ok(found(read)?
                 .map(|read| Read {
-                    updates: written(read.updates),
+                    updates: read.updates,
                     has_more: read.cut.is_some(),
                     bytes_before: read.cut.as_ref().map_or(0, |cut| cut.bytes_before),
                     anchor: read.cut.and_then(|cut| cut.before).map(|record| record.to_string()),

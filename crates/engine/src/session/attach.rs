@@ -13,7 +13,7 @@ use super::message::{Answer, Attached, LoadAction, LoadRequest, Replay};
 use super::take_up::{OnBehalf, asked_calls, open_calls};
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
-use crate::frame::{self, Event as Frame};
+use crate::frame::{Event, Frame, Told};
 use crate::history::{self, Wanted};
 use crate::wire::question as wire;
 
@@ -238,8 +238,7 @@ impl Actor {
 
     fn replay(&self, read: history::Read, journal_from: u64, numbered: bool) -> Replay {
         let now = self.shared.world.now();
-        let mut compacted = Vec::with_capacity(read.updates.len() + 1);
-        if read.has_more {
+        let notice = read.has_more.then(|| {
             let data = json!({
                 "reason": "replay_window_exceeded",
                 "truncatedEvents": Value::Null,
@@ -249,22 +248,19 @@ impl Actor {
                 "recordId": read.anchor,
                 "fullTranscriptAvailable": true,
             });
-            compacted.push(Frame::new("history_truncated", data).frame(None, now).raw().to_owned());
-        }
-        for (i, update) in read.updates.iter().enumerate() {
-            let id = numbered.then_some(i as u64 + 1);
-            compacted.push(frame::update_envelope(&self.id, update, id, now));
-        }
+            Event::new("history_truncated", data).frame(None, now)
+        });
         let frames: Vec<_> = self.bus.since(journal_from).collect();
-        let told = told_requests(&frames);
+        let asked = told_requests(&frames);
         let mut journal: Vec<_> = frames.iter().map(|frame| frame.raw().to_owned()).collect();
         for (question, asking) in self.state.asked_now() {
-            if !told.contains(asking.request.as_str()) {
+            if !asked.contains(asking.request.as_str()) {
                 let event = wire::request_event(&self.id, question, asking);
                 journal.push(event.frame(None, now).raw().to_owned());
             }
         }
-        Replay { compacted, journal, has_more: read.has_more, anchor: read.anchor, error: None }
+        let told = Told { session: self.id.clone(), notice, updates: read.updates, numbered, now };
+        Replay { compacted: Some(told), journal, has_more: read.has_more, anchor: read.anchor, error: None }
     }
 
     fn attached_view(
@@ -394,7 +390,7 @@ impl Actor {
 }
 
 /// The requests that these frames tell of.
-fn told_requests(frames: &[&Arc<frame::Frame>]) -> BTreeSet<String> {
+fn told_requests(frames: &[&Arc<Frame>]) -> BTreeSet<String> {
     let asked = frames.iter().filter(|frame| frame.kind == "permission_request");
     asked
         .filter_map(|frame| {

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
+use crate::frame::Told;
 
 /// The way back to who asked.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, EngineError>>;
@@ -81,7 +82,7 @@ pub struct Attached {
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     /// Events from the transcript.
-    pub compacted: Vec<Box<RawValue>>,
+    pub compacted: Option<Told>,
     /// Events of the turn that runs, from the stream.
     pub journal: Vec<Box<RawValue>>,
     /// Whether older history was left out.

@@ -2,7 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use holdpoint_engine::frame::Told;
 use holdpoint_engine::wire::iso;
 use holdpoint_engine::{Attached, CreateRequest, EngineError, LoadAction, LoadRequest, Replay};
 use holdpoint_ledger::SessionFilter;
@@ -128,7 +130,7 @@ pub(crate) async fn load(
     path: Path<String>,
     headers: HeaderMap,
     body: MaybeObject,
-) -> Result<Json<Restored>, ApiError> {
+) -> Result<Restored, ApiError> {
     restore(state, path, headers, body, LoadAction::Load).await
 }
 
@@ -137,7 +139,7 @@ pub(crate) async fn resume(
     path: Path<String>,
     headers: HeaderMap,
     body: MaybeObject,
-) -> Result<Json<Restored>, ApiError> {
+) -> Result<Restored, ApiError> {
     restore(state, path, headers, body, LoadAction::Resume).await
 }
 
@@ -147,7 +149,7 @@ async fn restore(
     headers: HeaderMap,
     MaybeObject(body): MaybeObject,
     action: LoadAction,
-) -> Result<Json<Restored>, ApiError> {
+) -> Result<Restored, ApiError> {
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
     workspace(&app, &body)?;
@@ -164,7 +166,7 @@ async fn restore(
             return Err(ApiError::new(StatusCode::BAD_REQUEST, code, problem));
         }
     }
-    Ok(Json(restored(app.engine.load(&id, request).await?)))
+    Ok(restored(app.engine.load(&id, request).await?))
 }
 
 /// A restore's response: what a create's holds, and more (WIRE a.2). The history is text already.
@@ -180,7 +182,10 @@ impl Serialize for Restored {
             map.serialize_entry(key, value)?;
         }
         if let Some(replay) = &self.replay {
-            map.serialize_entry("compactedReplay", &replay.compacted)?;
+            match &replay.compacted {
+                Some(told) => map.serialize_entry("compactedReplay", told)?,
+                None => map.serialize_entry("compactedReplay", &[(); 0])?,
+            }
             map.serialize_entry("liveJournal", &replay.journal)?;
             if replay.has_more {
                 map.serialize_entry("historyHasMore", &true)?;
@@ -192,6 +197,17 @@ impl Serialize for Restored {
             }
         }
         map.end()
+    }
+}
+
+impl IntoResponse for Restored {
+    fn into_response(self) -> Response {
+        const FIELDS: usize = 4096;
+        // Megabytes are written once, and not moved again and again as they grow.
+        let history = self.replay.as_ref().and_then(|replay| replay.compacted.as_ref());
+        let mut body = Vec::with_capacity(FIELDS + history.map_or(0, Told::size_hint));
+        serde_json::to_writer(&mut body, &self).expect("a response can be written as JSON");
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 }
 
@@ -307,7 +323,7 @@ pub(crate) async fn branch(
     Path(id): Path<String>,
     headers: HeaderMap,
     MaybeObject(body): MaybeObject,
-) -> Result<(StatusCode, Json<Restored>), ApiError> {
+) -> Result<(StatusCode, Restored), ApiError> {
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
     if body.get("atRecordId").is_some_and(|record| !record.is_null()) {
@@ -327,7 +343,7 @@ pub(crate) async fn branch(
     let mut view = restored(branched.attached);
     view.fields["displayName"] = json!(branched.name);
     view.fields["forkedFrom"] = json!({ "sessionId": branched.from.0, "displayName": branched.from.1 });
-    Ok((StatusCode::CREATED, Json(view)))
+    Ok((StatusCode::CREATED, view))
 }
 
 pub(crate) async fn status(

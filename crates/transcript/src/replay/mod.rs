@@ -5,4 +5,4 @@ mod convert;
 mod window;
 
 pub use convert::{Converter, Description, Finalise, describe, question_answers, usage_of};
-pub use window::{Cut, Direction, Page, PageRequest, Replay, Window, page, window};
+pub use window::{Cut, Direction, Page, PageRequest, Replay, Window, page, window, window_as};

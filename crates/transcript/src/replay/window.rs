@@ -31,9 +31,9 @@ impl Default for Window {
 
 /// The replay of the end of a session.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Replay {
+pub struct Replay<Update = Value> {
     /// The updates, oldest first.
-    pub updates: Vec<Value>,
+    pub updates: Vec<Update>,
     /// What lies before, if anything does.
     pub cut: Option<Cut>,
     /// The calls that the replay leaves in progress.
@@ -58,6 +58,20 @@ pub struct Cut {
 /// # Errors
 /// There is no such file, it is of a newer format, or the system refuses.
 pub fn window(path: &Utf8Path, window: &Window, finalise: &Finalise) -> Result<Replay, ReadError> {
+    window_as(path, window, finalise, |update| update)
+}
+
+/// [`window`], with each update turned into something else as soon as it is there: a window of JSON values is
+/// several times as large as what is made of it.
+///
+/// # Errors
+/// As for [`window`].
+pub fn window_as<Update>(
+    path: &Utf8Path,
+    window: &Window,
+    finalise: &Finalise,
+    make: impl FnMut(Value) -> Update,
+) -> Result<Replay<Update>, ReadError> {
     let mut walk = Walk::new(open(path)?).map_err(|source| read_error(path, source.into()))?;
     if let Some(end) = window.end {
         walk.end_at(end);
@@ -87,19 +101,28 @@ pub fn window(path: &Utf8Path, window: &Window, finalise: &Finalise) -> Result<R
         bytes_before: first.map_or(0, |placed| placed.offset),
     });
     let damaged = walk.damaged;
-    let records: Vec<Record> = kept.into_iter().rev().map(|placed| placed.record).collect();
-    let (updates, open) = convert(&records, Converter::new(finalise), true);
-    Ok(Replay { updates, cut, open, records: records.len(), damaged })
+    let records = kept.len();
+    let oldest_first = kept.into_iter().rev().map(|placed| placed.record);
+    let (updates, open) = convert(oldest_first, Converter::new(finalise), true, make);
+    Ok(Replay { updates, cut, open, records, damaged })
 }
 
 /// The updates of records, and the calls that stay open. Calls at the end are finalised only where nothing
 /// follows.
-fn convert(records: &[Record], mut converter: Converter, at_end: bool) -> (Vec<Value>, Vec<CallId>) {
-    let mut updates = Vec::new();
+fn convert<Update>(
+    records: impl ExactSizeIterator<Item = Record>,
+    mut converter: Converter,
+    at_end: bool,
+    mut make: impl FnMut(Value) -> Update,
+) -> (Vec<Update>, Vec<CallId>) {
+    let mut updates = Vec::with_capacity(records.len());
+    let mut of_record = Vec::new();
     for record in records {
-        converter.record(record, &mut updates);
+        converter.record(&record, &mut of_record);
+        updates.extend(of_record.drain(..).map(&mut make));
     }
-    let open = if at_end { converter.finish(&mut updates) } else { Vec::new() };
+    let open = if at_end { converter.finish(&mut of_record) } else { Vec::new() };
+    updates.extend(of_record.drain(..).map(&mut make));
     (updates, open)
 }
 
@@ -249,6 +272,8 @@ fn finish(
     started: Option<String>,
     updated: Option<String>,
 ) -> Page {
-    let (updates, _) = convert(&records, Converter::new(finalise).with_sources(), at_end);
-    Page { updates, next, at_end, started, updated, records: records.len() }
+    let count = records.len();
+    let converter = Converter::new(finalise).with_sources();
+    let (updates, _) = convert(records.into_iter(), converter, at_end, |update| update);
+    Page { updates, next, at_end, started, updated, records: count }
 }
