@@ -224,7 +224,8 @@ impl Actor {
         read: Option<Result<history::Read, String>>,
         spared: bool,
     ) {
-        let cold = taking.before.is_none();
+        // A stream that has told something already keeps its ids: a reader would miss those that are left out.
+        let fresh = taking.before.is_none() && self.bus.last_id() == 0;
         let ours = agent.info().ours;
         let state = match taking.before {
             Some((_, state)) if taken.state.is_null() => state,
@@ -237,11 +238,11 @@ impl Actor {
             loads_of(&taking.waiters).then(|| Ok(history::Read::foreign(taken.replay)))
         };
         let mut read = read.map(|read| {
-            if let (true, Ok(read)) = (cold, &read) {
+            if let (true, Ok(read)) = (fresh, &read) {
                 // The history has the first ids of a new stream, and is told in the response only (WIRE a.2).
                 self.bus.skip(read.updates.len() as u64);
             }
-            FirstRead { read, cursor: self.bus.last_id(), numbered: cold }
+            FirstRead { read, cursor: self.bus.last_id(), numbered: fresh }
         });
         let restoring =
             taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
