@@ -145,8 +145,11 @@ impl Converter {
         let Some(message) = &record.message else { return };
         let has_responses = message.responses().next().is_some();
         if !has_responses && self.finalise.is_some() {
-            // The next message: what has no result by now gets none (results stand behind their call).
-            self.close(out);
+            // The next message: what has no result by now gets none (results stand behind their call). It is not
+            // at the end either, so its id, should the last turn repeat it, spares it nothing.
+            for call in std::mem::take(&mut self.open) {
+                close(call, out);
+            }
         }
         let meta = meta_of(record, self.sources);
         for (index, part) in message.parts.iter().enumerate() {
@@ -178,8 +181,14 @@ impl Converter {
     /// Ends the replay: the calls that are still open become failed, if they are to, and the ids of those
     /// that stay open are given back.
     pub fn finish(mut self, out: &mut Vec<Value>) -> Vec<CallId> {
-        if self.finalise.is_some() {
-            self.close(out);
+        if let Some(spare) = &self.finalise {
+            let spared = |open: &OpenCall| open.id.as_ref().is_some_and(|id| spare.contains(id));
+            let (kept, closed): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.open).into_iter().partition(spared);
+            self.open = kept;
+            for call in closed {
+                close(call, out);
+            }
         }
         self.open.into_iter().filter_map(|open| open.id).collect()
     }
@@ -258,25 +267,17 @@ impl Converter {
         put(&mut update, "_meta", meta);
         out.push(Value::Object(update));
     }
+}
 
-    /// Closes the open calls that are not spared.
-    fn close(&mut self, out: &mut Vec<Value>) {
-        let spare = self.finalise.as_ref();
-        let spared = |open: &OpenCall| {
-            open.id.as_ref().is_some_and(|id| spare.is_some_and(|spare| spare.contains(id)))
-        };
-        let (kept, closed): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open).into_iter().partition(spared);
-        self.open = kept;
-        for call in closed {
-            out.push(json!({
-                "sessionUpdate": "tool_call_update",
-                "toolCallId": call.shown,
-                "status": "failed",
-                "content": [text_content(MISSING.to_owned())],
-                "_meta": call.meta,
-            }));
-        }
-    }
+/// Shows a call as closed without a result.
+fn close(call: OpenCall, out: &mut Vec<Value>) {
+    out.push(json!({
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": call.shown,
+        "status": "failed",
+        "content": [text_content(MISSING.to_owned())],
+        "_meta": call.meta,
+    }));
 }
 
 /// Adds a field. Windows hold thousands of updates, so they are built without a detour.
