@@ -170,6 +170,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         require_auth: args.require_auth,
         origins,
         rate_limit: args.rate_limit,
+        connections: ConnectionLimits::default(),
         workspaces: workspaces.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.clone(),
@@ -179,10 +180,10 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     metrics::set_global_recorder(recorder).context("metrics were set up twice")?;
     let app = App::new(engine.clone(), config, metrics);
 
+    let limits = ConnectionLimits::default();
     let stopping = engine.clone();
     let mut server = tokio::spawn(async move {
-        holdpoint_server::serve(listener, router(app), ConnectionLimits::default(), stopping.stopping())
-            .await;
+        holdpoint_server::serve(listener, router(app), limits, stopping.stopping()).await;
     });
     println!(
         "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {} · process {}",

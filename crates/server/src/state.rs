@@ -9,6 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::SecretString;
 
 use crate::access::{AllowedOrigins, Gate};
+use crate::listen::ConnectionLimits;
 
 /// What the server is set to.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct ServerConfig {
     pub origins: AllowedOrigins,
     /// Whether requests are counted, and too many refused.
     pub rate_limit: bool,
+    /// What connections may do, as [`serve`](crate::serve) is told.
+    pub connections: ConnectionLimits,
     /// The workspaces that sessions may have, the primary first: absolute, without links.
     pub workspaces: Vec<String>,
     /// The daemon's version.

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::access::RateLimits;
+use crate::api;
 use crate::error::ApiError;
 use crate::extract::Query;
 use crate::state::App;
-use crate::{ConnectionLimits, api};
 
 /// What is served, by the names that clients look for. Only what really is.
 const FEATURES: &[&str] = &[
@@ -136,7 +136,7 @@ fn limits(app: &App) -> Value {
         "maxSessions": engine.max_sessions,
         "maxSessionsPerWorkspace": Value::Null,
         "maxTotalSessions": engine.max_sessions,
-        "listenerMaxConnections": ConnectionLimits::default().connections,
+        "listenerMaxConnections": app.config.connections.connections,
         "eventRingSize": engine.ring_size,
         "sessionIdleTimeoutMs": engine.idle_timeout.as_millis() as u64,
         "permissionResponseTimeoutMs": engine.ask_timeout.map_or(0, |limit| limit.as_millis() as u64),

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-use crate::support::{Daemon, Options, PATIENCE, Request, Response};
+use crate::support::{Daemon, Options, PATIENCE, Request, Response, Tune};
 
 #[tokio::test]
 async fn e_rate_limits() {
@@ -169,9 +169,14 @@ async fn a_bodies() {
     daemon.stop().await;
 }
 
+fn room_for(sessions: usize) -> Options {
+    let tune = Tune { max_sessions: Some(sessions), ..Tune::default() };
+    Options { tune, ..Options::default() }
+}
+
 #[tokio::test]
 async fn a_sessions_beyond_the_limit_are_refused_till_one_is_closed() {
-    let daemon = Daemon::start(Options { max_sessions: Some(2), ..Options::default() }).await;
+    let daemon = Daemon::start(room_for(2)).await;
     let make = || Request::new("POST", "/session").json(&json!({ "sessionScope": "thread" }));
     let shared = || Request::new("POST", "/session");
     let first = daemon.session().await;
@@ -197,7 +202,7 @@ async fn a_sessions_beyond_the_limit_are_refused_till_one_is_closed() {
 
 #[tokio::test]
 async fn a_sessions_made_at_once_are_counted_exactly() {
-    let daemon = Daemon::start(Options { max_sessions: Some(3), ..Options::default() }).await;
+    let daemon = Daemon::start(room_for(3)).await;
     let make = || daemon.send(Request::new("POST", "/session").json(&json!({ "sessionScope": "thread" })));
     let made = futures::future::join_all((0..12).map(|_| make())).await;
     let count = |status| made.iter().filter(|response| response.status == status).count();

@@ -3,6 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a panic is the report")]
 
 mod access;
+mod asker;
 mod limits;
 mod paths;
+mod policies;
+mod rig;
 mod support;
+mod votes;

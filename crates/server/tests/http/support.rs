@@ -6,14 +6,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use holdpoint_engine::port::{
     Agent, AgentError, AgentInfo, AgentPrompt, Agents, FromAgent, NewSession, PromptEnd, Reply, TakeUp,
     TakenUp,
 };
 use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
-use holdpoint_ledger::MemoryLedger;
+use holdpoint_ledger::{Ledger, MemoryLedger};
 use holdpoint_model::ids::SessionId;
+use holdpoint_model::policy::Strategy;
 use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, router, serve};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -32,8 +33,79 @@ pub(crate) struct Options {
     pub(crate) require_auth: bool,
     pub(crate) origins: &'static [&'static str],
     pub(crate) rate_limit: bool,
-    pub(crate) max_sessions: Option<usize>,
     pub(crate) connections: ConnectionLimits,
+    pub(crate) tune: Tune,
+}
+
+/// What the engine is set to.
+#[derive(Clone, Debug)]
+pub(crate) struct Tune {
+    pub(crate) restore: bool,
+    pub(crate) strategy: Strategy,
+    pub(crate) quorum: Option<usize>,
+    pub(crate) ask_timeout: Option<Duration>,
+    pub(crate) unseen_after: Duration,
+    pub(crate) max_sessions: Option<usize>,
+    pub(crate) max_prompts: Option<usize>,
+    pub(crate) ring_size: usize,
+    pub(crate) prompt_deadline_ms: Option<u64>,
+    pub(crate) idle_timeout: Option<Duration>,
+}
+
+impl Default for Tune {
+    fn default() -> Self {
+        Self {
+            restore: true,
+            strategy: Strategy::FirstResponder,
+            quorum: None,
+            ask_timeout: None,
+            unseen_after: Duration::from_secs(30),
+            max_sessions: None,
+            max_prompts: Some(5),
+            ring_size: 8000,
+            prompt_deadline_ms: None,
+            idle_timeout: None,
+        }
+    }
+}
+
+impl Tune {
+    fn config(&self, data_dir: &Utf8Path, workspace: &str) -> EngineConfig {
+        let defaults = EngineConfig::new(data_dir.to_owned(), workspace.to_owned());
+        EngineConfig {
+            restore: self.restore,
+            strategy: self.strategy,
+            quorum: self.quorum,
+            ask_timeout: self.ask_timeout,
+            unseen_after: self.unseen_after,
+            max_sessions: self.max_sessions,
+            max_prompts: self.max_prompts,
+            ring_size: self.ring_size,
+            prompt_deadline_ms: self.prompt_deadline_ms,
+            idle_timeout: self.idle_timeout.unwrap_or(defaults.idle_timeout),
+            ..defaults
+        }
+    }
+}
+
+/// A directory with everything that a daemon keeps, over its lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) around: Arc<tempfile::TempDir>,
+    pub(crate) data_dir: Utf8PathBuf,
+    pub(crate) workspace: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let around = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(around.path()).unwrap();
+        let root = Utf8PathBuf::from_path_buf(root).unwrap();
+        let (data_dir, workspace) = (root.join("data"), root.join("work").into_string());
+        std::fs::create_dir_all(data_dir.join("sessions")).unwrap();
+        std::fs::create_dir_all(&workspace).unwrap();
+        Self { around: Arc::new(around), data_dir, workspace }
+    }
 }
 
 impl Default for Options {
@@ -44,8 +116,8 @@ impl Default for Options {
             require_auth: false,
             origins: &[],
             rate_limit: false,
-            max_sessions: None,
             connections: ConnectionLimits::default(),
+            tune: Tune::default(),
         }
     }
 }
@@ -53,30 +125,30 @@ impl Default for Options {
 /// A daemon that runs, and the directory around its data directory.
 pub(crate) struct Daemon {
     pub(crate) port: u16,
-    pub(crate) around: tempfile::TempDir,
+    pub(crate) around: Arc<tempfile::TempDir>,
     pub(crate) data_dir: Utf8PathBuf,
-    engine: Engine,
+    pub(crate) engine: Engine,
 }
 
 impl Daemon {
+    /// One over a ledger in memory, whose agents do nothing.
     pub(crate) async fn start(options: Options) -> Self {
-        let around = tempfile::tempdir().unwrap();
-        let root = std::fs::canonicalize(around.path()).unwrap();
-        let root = Utf8PathBuf::from_path_buf(root).unwrap();
-        let (data_dir, workspace) = (root.join("data"), root.join("work").into_string());
-        std::fs::create_dir_all(data_dir.join("sessions")).unwrap();
-        std::fs::create_dir_all(&workspace).unwrap();
+        Self::over(&Place::new(), options, Arc::new(MemoryLedger::new()), Arc::new(Idle::default())).await
+    }
+
+    pub(crate) async fn over(
+        place: &Place,
+        options: Options,
+        ledger: Arc<dyn Ledger>,
+        agents: Arc<dyn Agents>,
+    ) -> Self {
+        let Place { around, data_dir, workspace } = place.clone();
         let listener = TcpListener::bind(options.bind).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let engine_config = EngineConfig {
-            max_sessions: options.max_sessions,
-            restore: true,
-            ..EngineConfig::new(data_dir.clone(), workspace.clone())
-        };
         let engine = Engine::new(
-            engine_config,
-            Arc::new(MemoryLedger::new()),
-            Arc::new(Idle::default()),
+            options.tune.config(&data_dir, &workspace),
+            ledger,
+            agents,
             Arc::new(TranscriptFiles::new(data_dir.clone())),
             Arc::new(SystemWorld),
         );
@@ -88,6 +160,7 @@ impl Daemon {
             require_auth: options.require_auth,
             origins: AllowedOrigins::parse(&origins, options.token.is_some()).unwrap(),
             rate_limit: options.rate_limit,
+            connections: options.connections,
             workspaces: vec![workspace],
             version: "0".to_owned(),
             model: "none".to_owned(),
@@ -121,6 +194,15 @@ impl Daemon {
 
     pub(crate) async fn get(&self, path: &str) -> Response {
         self.send(Request::new("GET", path)).await
+    }
+
+    /// One request to another address of this machine.
+    pub(crate) async fn send_to(&self, host: std::net::IpAddr, request: Request<'_>) -> Response {
+        let address = SocketAddr::from((host, self.port));
+        let mut stream = timeout(PATIENCE, TcpStream::connect(address)).await.unwrap().unwrap();
+        let bytes = request.bytes(self.port);
+        let _ = timeout(PATIENCE, stream.write_all(&bytes)).await.unwrap();
+        Response::read(&mut stream).await
     }
 
     /// Makes a session of its own, and returns its id.
