@@ -204,9 +204,12 @@ impl Actor {
             self.read(ReadDone { waiter, read: first.read, journal_from, cursor, numbered: first.numbered });
             return;
         }
-        // What the running turn has written since it began is told from the stream, so the history ends there.
+        // What the running turn has written since it began is told from the stream, so the history ends there. Of one
+        // that was interrupted all that there is is in the history.
         let (journal_from, end) = match self.mark {
-            Some(mark) if mark.event + 1 >= self.bus.earliest() => (mark.event, mark.offset),
+            Some(mark) if self.state.running().is_some() && mark.event + 1 >= self.bus.earliest() => {
+                (mark.event, mark.offset)
+            }
             _ => (self.bus.last_id(), self.transcript_len()),
         };
         let finalise = match spare {
