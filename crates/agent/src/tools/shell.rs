@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,13 @@ use crate::provider::config::SECRET_VARS;
 /// How long the output of a command is still read after its shell has ended: processes that it left behind may
 /// hold the pipes open for ever.
 const DRAIN_TIME: Duration = Duration::from_millis(500);
+
+/// Runs a command once it is watched: not before a line comes, and not at all if the agent ends before that.
+const GATE: &str = r#"
+read -r _ || exit
+command -v bash >/dev/null && exec bash -c "$1" </dev/null
+exec sh -c "$1" </dev/null
+"#;
 
 /// What `run_shell_command` runs.
 #[derive(Clone, Debug)]
@@ -68,7 +75,7 @@ impl Shell {
         if cancel.is_cancelled() {
             return Err(ToolError::Cancelled);
         }
-        let mut group = self.spawn()?;
+        let mut group = self.spawn().await?;
         let half = limits.output_bytes / 2;
         let mut output = Kept::new(half, limits.output_bytes - half);
         let mut pipes = Pipes { out: group.child.stdout().take(), err: group.child.stderr().take() };
@@ -132,32 +139,31 @@ impl Shell {
         }
     }
 
-    fn spawn(&self) -> Result<Group, ToolError> {
+    async fn spawn(&self) -> Result<Group, ToolError> {
         let fail = |error: &std::io::Error| ToolError::io("run a command in", &self.place.real, error);
         if !self.place.real.is_dir() {
             return Err(super::paths::not_found(&self.place.real));
         }
-        let start = |shell: &str| {
-            let mut command = Command::new(shell);
-            command.arg("-c").arg(&self.command).current_dir(&self.place.real);
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            for name in SECRET_VARS {
-                command.env_remove(name);
-            }
-            // Programs that would page or ask find out that nobody is there.
-            command.env("PAGER", "cat").env("GIT_PAGER", "cat").env("GIT_TERMINAL_PROMPT", "0");
-            let mut wrap = CommandWrap::from(command);
-            wrap.wrap(ProcessGroup::leader());
-            wrap.spawn()
-        };
-        let child = match start("bash") {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => start("sh"),
-            outcome => outcome,
-        };
-        let child = child.map_err(|error| fail(&error))?;
+        let mut command = Command::new("sh");
+        command.args(["-c", GATE, "sh"]).arg(&self.command).current_dir(&self.place.real);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for name in SECRET_VARS {
+            command.env_remove(name);
+        }
+        // Programs that would page or ask find out that nobody is there.
+        command.env("PAGER", "cat").env("GIT_PAGER", "cat").env("GIT_TERMINAL_PROMPT", "0");
+        let mut wrap = CommandWrap::from(command);
+        wrap.wrap(ProcessGroup::leader());
+        let mut child = wrap.spawn().map_err(|error| fail(&error))?;
         // The leader's process id is the group's.
         let watched = child.id().map(Watched::new);
-        Ok(Group { child, ended: false, _watched: watched })
+        let gate = child.stdin().take();
+        let group = Group { child, ended: false, _watched: watched };
+        if let Some(mut gate) = gate {
+            // One that has ended already says so itself.
+            let _ = gate.write_all(b"\n").await;
+        }
+        Ok(group)
     }
 }
 

@@ -1,35 +1,31 @@
 //! What a session started does not outlive it, whoever is killed.
 
-use std::os::fd::OwnedFd;
+use rustix::process::{Signal, kill_process};
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use tokio::io::unix::AsyncFd;
-use tokio::time::timeout;
-
-use crate::support::{PATIENCE, Rig, until};
+use crate::support::{Rig, until};
 
 /// The processes of the command that runs: its shell, and what that started.
-async fn sleeping(rig: &Rig) -> Vec<OwnedFd> {
+async fn sleeping(rig: &Rig) -> Vec<String> {
     let path = rig.work().join("sleeping");
     let pids = until("the command runs", async || {
         let text = std::fs::read_to_string(&path).ok()?;
-        text.ends_with('\n')
-            .then(|| text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>())
+        text.ends_with('\n').then(|| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
     });
     let pids = pids.await;
     assert_eq!(pids.len(), 2);
-    pids.into_iter()
-        .map(|pid| pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()).unwrap())
-        .collect()
+    assert!(pids.iter().all(|pid| runs(pid)));
+    pids
+}
+
+/// Whether a process runs; one that nobody has collected does not.
+fn runs(pid: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    !status.is_empty() && !status.contains("State:\tZ")
 }
 
 /// Waits for the end of every one of them.
-async fn ended(processes: Vec<OwnedFd>) {
-    for process in processes {
-        let process = AsyncFd::register(process).unwrap();
-        let end = timeout(PATIENCE, process.readable()).await;
-        drop(end.expect("it still runs").unwrap());
-    }
+async fn ended(pids: Vec<String>) {
+    until("the command ends", async || (!pids.iter().any(|pid| runs(pid))).then_some(())).await;
 }
 
 #[tokio::test]
