@@ -89,6 +89,9 @@ pub struct Attached {
     /// Whether there is more history than was sent.
     #[serde(default)]
     pub history_has_more: bool,
+    /// What is missing of the history, where something could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_error: Option<String>,
     /// Fields that this version doesn't know.
     #[serde(flatten)]
     pub more: Map<String, Value>,

@@ -25,6 +25,8 @@ pub struct Read {
     pub bytes_before: u64,
     /// The oldest record in it.
     pub anchor: Option<String>,
+    /// How many lines could not be read and are left out.
+    pub damaged: u32,
 }
 
 impl Read {
@@ -117,6 +119,7 @@ impl Transcripts for TranscriptFiles {
                 .map(|read| Read {
                     updates: read.updates,
                     has_more: read.cut.is_some(),
+                    damaged: read.damaged,
                     bytes_before: read.cut.as_ref().map_or(0, |cut| cut.bytes_before),
                     anchor: read.cut.and_then(|cut| cut.before).map(|record| record.to_string()),
                 })

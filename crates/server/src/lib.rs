@@ -5,6 +5,7 @@
 
 mod access;
 mod api;
+mod blocks;
 mod body;
 mod error;
 mod extract;
@@ -12,6 +13,7 @@ mod ids;
 mod listen;
 mod routes;
 mod sse;
+mod stall;
 mod state;
 
 use axum::Router;

@@ -262,8 +262,11 @@ impl Actor {
                 journal.push(event.frame(None, now).raw().to_owned());
             }
         }
+        let error = (read.damaged > 0).then(|| {
+            format!("{} damaged line(s) of the transcript could not be read and are left out", read.damaged)
+        });
         let told = Told { session: self.id.clone(), notice, updates: read.updates, numbered, now };
-        Replay { compacted: Some(told), journal, has_more: read.has_more, anchor: read.anchor, error: None }
+        Replay { compacted: Some(told), journal, has_more: read.has_more, anchor: read.anchor, error }
     }
 
     fn attached_view(

@@ -19,6 +19,10 @@ pub(crate) async fn run(settings: &Settings, args: AttachArgs, ui: &mut Ui) -> R
     ui.line(&json!({"type": "session", "sessionId": session, "workspaceCwd": attached.workspace_cwd}));
     ui.dim(&format!("session {session} in {}; Ctrl-C detaches", attached.workspace_cwd));
 
+    if let Some(problem) = &attached.replay_error {
+        ui.note(&format!("the history below is not whole: {problem}"));
+    }
+
     // A question that the load asks again is in the inbox already, live or not.
     let filter = Filter { session: Some(session.clone()), ..Filter::open() };
     let open = daemon.all_questions(&filter).await?;

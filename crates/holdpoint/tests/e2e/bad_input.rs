@@ -55,6 +55,7 @@ async fn bad_requests_are_refused_and_the_question_stays_open() {
         ("POST", s("prompt"), none, Some("{\"prompt\":\"hello\"}"), 400, ""),
         ("POST", s("prompt"), none, Some("{\"prompt\":[\"hello\"]}"), 400, ""),
         ("POST", s("prompt"), none, Some("{\"prompt\":[{\"type\":\"text\"}]}"), 400, ""),
+        ("POST", s("prompt"), none, Some("{\"prompt\":[{\"type\":\"hologram\"}]}"), 400, ""),
         ("POST", s("load"), none, Some("{\"historyPageSize\":0}"), 400, "invalid_transcript_limit"),
         ("POST", "/sessions/delete".into(), none, Some("{\"sessionIds\":[]}"), 400, "invalid_request"),
         ("POST", vote.clone(), none, None, 400, ""),
@@ -232,4 +233,28 @@ async fn a_configuration_that_cannot_be_read_is_named() {
         refused.stderr.contains("serve.prot") && refused.stderr.contains("holdpoint.toml"),
         "{refused:?}"
     );
+}
+
+#[tokio::test]
+async fn damage_in_the_middle_of_a_transcript_is_told_and_hides_nothing_else() {
+    let mut rig = Rig::started().await;
+    let session = rig.api().create("yolo").await;
+    let api = rig.api().of(&session.client);
+    let mut events = api.events(&session).await;
+    for text in ["hello", "hello again"] {
+        let prompt = api.prompt(&session, text).await;
+        events.turn_end(&prompt).await;
+    }
+    rig.kill().await;
+    let path = rig.transcript_path(&session);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, whole.replacen("\"type\":\"assistant\"", "\"type\":\"assis", 1)).unwrap();
+
+    rig.start().await;
+    let loaded = rig.api().load(&session).await;
+    assert_eq!(loaded["partial"], true, "{loaded:#}");
+    let problem = loaded["replayError"].as_str().unwrap_or_default();
+    assert!(problem.starts_with("1 damaged line"), "{problem}");
+    let shown = loaded["compactedReplay"].to_string();
+    assert!(shown.contains("hello again"), "{shown}");
 }

@@ -6,14 +6,13 @@ use axum::http::{HeaderMap, StatusCode};
 use holdpoint_model::ids::PromptId;
 use serde_json::{Map, Value, json};
 
+use crate::blocks;
 use crate::body::{MaybeObject, Object};
 use crate::error::ApiError;
 use crate::extract::Path;
 use crate::ids;
 use crate::state::App;
 
-/// Most blocks of a prompt that are no text.
-const MAX_MEDIA: usize = 256;
 /// Longest time that a prompt may set for its turn: a day.
 const MAX_DEADLINE_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -25,24 +24,8 @@ pub(crate) async fn prompt(
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
-    let blocks = match body.get("prompt") {
-        Some(Value::Array(blocks)) if !blocks.is_empty() => blocks,
-        _ => return Err(ApiError::bad("\"prompt\" must be a list of at least one content block")),
-    };
-    if let Some(at) = blocks.iter().position(|block| block.get("type").and_then(Value::as_str).is_none()) {
-        return Err(ApiError::bad(format!("prompt[{at}] must be an object with a \"type\"")));
-    }
-    let media = blocks.iter().filter(|block| block["type"] != json!("text")).count();
-    if media > MAX_MEDIA {
-        return Err(ApiError::bad(format!("a prompt may hold {MAX_MEDIA} media blocks, not {media}")));
-    }
-    if let Some(at) =
-        blocks.iter().position(|block| block["type"] == json!("text") && !block["text"].is_string())
-    {
-        return Err(ApiError::bad(format!("prompt[{at}].text must be a text")));
-    }
     // `_meta` of the request goes no further: what it could hold for the agent is the daemon's own (R6).
-    let blocks = blocks.iter().map(without_reserved_meta).collect();
+    let blocks = blocks::read(body.get("prompt"))?;
     let deadline_ms = deadline(&body)?;
     let accepted = app.engine.prompt(&id, blocks, deadline_ms, client).await.map_err(|error| {
         let error = ApiError::from(error);
@@ -68,18 +51,6 @@ fn deadline(body: &Map<String, Value>) -> Result<Option<u64>, ApiError> {
             }
         },
     }
-}
-
-/// A content block without the keys that only the daemon may set (R6).
-fn without_reserved_meta(block: &Value) -> Value {
-    let mut block = block.clone();
-    if let Some(meta) = block.get_mut("_meta").and_then(Value::as_object_mut) {
-        meta.retain(|key, _| {
-            let key = key.to_ascii_lowercase();
-            !key.starts_with("qwen.daemon.") && !key.starts_with("holdpoint.")
-        });
-    }
-    block
 }
 
 pub(crate) async fn pending(
