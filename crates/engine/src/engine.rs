@@ -540,16 +540,9 @@ impl Engine {
             }
         }
         if self.shared.config.restore && !running {
-            // A question that a load would ask again is shown as waiting, not as failed.
-            let filter = QuestionFilter {
-                state: StateFilter::Open,
-                session: Some(id.clone()),
-                user_questions: Some(true),
-                limit: 64,
-                ..QuestionFilter::default()
-            };
-            let open = self.shared.ledger.questions(filter).await.map_err(EngineError::from)?;
-            spare.extend(open.into_iter().map(|row| row.question.call.call));
+            // What a load would ask again is shown as waiting, not as failed: by the end of the file, since that is
+            // what a load goes by (R4). Where it cannot be read, the page below says why.
+            spare = self.shared.transcripts.dangling(id).await.unwrap_or_default();
         }
         let finalise = if running { Finalise::Leave } else { Finalise::Close { spare } };
         let direction = if backward { Direction::Backward } else { Direction::Forward };
@@ -575,12 +568,7 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such session, a turn runs in it, or it cannot be copied.
-    pub async fn branch(
-        &self,
-        id: &SessionId,
-        name: Option<String>,
-        client: Option<ClientId>,
-    ) -> Result<Branched, EngineError> {
+    pub async fn branch(&self, id: &SessionId, name: Option<String>) -> Result<Branched, EngineError> {
         let title = self.shared.ledger.session(id).await?.and_then(|row| row.title);
         self.wake(id, Msg::Branch).await?;
         let copy = self.shared.world.session_id();
@@ -590,8 +578,10 @@ impl Engine {
             Some(title) => format!("{title} (copy)"),
             None => "Copy".to_owned(),
         });
-        // A session of our agent is what its transcript is: the copy is taken in from there.
-        let request = LoadRequest { action: LoadAction::Load, client, page_size: None, approval_mode: None };
+        // A session of our agent is what its transcript is: the copy is taken in from there. Nobody is attached to
+        // it yet, and nothing is asked in it (E7); who copies it gets a new id, as with any session that is new.
+        let request =
+            LoadRequest { action: LoadAction::Load, client: None, page_size: None, approval_mode: None };
         let attached = self.load(&copy, request).await?;
         self.rename(&copy, name.clone(), None).await?;
         Ok(Branched { attached, name, from: (id.clone(), title) })

@@ -21,7 +21,7 @@ pub(crate) fn read(prompt: Option<&Value>) -> Result<Vec<Value>, ApiError> {
     if media > MAX_MEDIA {
         return Err(ApiError::bad(format!("a prompt may hold {MAX_MEDIA} media blocks, not {media}")));
     }
-    Ok(blocks.iter().map(without_reserved_meta).collect())
+    Ok(blocks.iter().cloned().map(without_reserved_keys).collect())
 }
 
 /// What is wrong with a block, to stand behind its place.
@@ -52,15 +52,29 @@ fn texts(fields: &Map<String, Value>, keys: &[&str]) -> Result<(), String> {
     }
 }
 
-fn without_reserved_meta(block: &Value) -> Value {
-    let mut block = block.clone();
-    if let Some(meta) = block.get_mut("_meta").and_then(Value::as_object_mut) {
-        meta.retain(|key, _| {
-            let key = key.to_ascii_lowercase();
-            !key.starts_with("qwen.daemon.") && !key.starts_with("holdpoint.")
-        });
+/// A block without the keys that only the daemon may set, at whatever depth and in whatever spelling: parts of a block
+/// have a `_meta` too, and what an agent takes for one is its own business (R6).
+fn without_reserved_keys(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            fields.retain(|key, _| !is_reserved(key));
+            for field in fields.values_mut() {
+                *field = without_reserved_keys(field.take());
+            }
+        }
+        Value::Array(list) => {
+            for item in list {
+                *item = without_reserved_keys(item.take());
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-    block
+    value
+}
+
+fn is_reserved(key: &str) -> bool {
+    let starts = |start: &str| key.get(..start.len()).is_some_and(|of| of.eq_ignore_ascii_case(start));
+    starts("qwen.daemon.") || starts("holdpoint.")
 }
 
 #[cfg(test)]
@@ -101,5 +115,9 @@ mod tests {
         let blocks =
             json!([{"type": "text", "text": "x", "_meta": {"Qwen.Daemon.x": 1, "holdpoint.Y": 2, "own": 3}}]);
         assert_eq!(read(Some(&blocks)).ok().unwrap()[0]["_meta"], json!({"own": 3}));
+        let deep = json!([{"type": "resource", "resource": {"uri": "x", "text": "", "_meta": {"QWEN.daemon.x": 1}},
+            "list": [[{"HOLDPOINT.y": {}, "é": 4}]]}]);
+        let kept = json!([{"type": "resource", "resource": {"uri": "x", "text": "", "_meta": {}}, "list": [[{"é": 4}]]}]);
+        assert_eq!(read(Some(&deep)).ok(), kept.as_array().cloned());
     }
 }

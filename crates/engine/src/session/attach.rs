@@ -218,11 +218,17 @@ impl Actor {
             Spare::AskedNow => Finalise::Close { spare: asked_calls(&self.state) },
             Spare::Open => Finalise::Close { spare: open_calls(&self.state) },
         };
-        let wanted = Wanted { end: Some(end), records: waiter.request.page_size, finalise };
-        let reading = self.shared.transcripts.window(&self.id, wanted);
+        let mut wanted = Wanted { end: Some(end), records: waiter.request.page_size, finalise };
+        let (transcripts, session) = (Arc::clone(&self.shared.transcripts), self.id.clone());
         let done = self.done.clone();
         self.shared.tasks.spawn(async move {
-            let read = reading.await;
+            if spare == Spare::Open
+                && let Finalise::Close { spare } = &mut wanted.finalise
+            {
+                // A question that no daemon has heard of yet is known to the end of the file only (R4).
+                spare.extend(transcripts.dangling(&session).await.unwrap_or_default());
+            }
+            let read = transcripts.window(&session, wanted).await;
             let done_read = ReadDone { waiter, read, journal_from, cursor: None, numbered: false };
             let _ = done.send(Done::Read(Box::new(done_read))).await;
         });

@@ -324,7 +324,8 @@ pub(crate) async fn branch(
     headers: HeaderMap,
     MaybeObject(body): MaybeObject,
 ) -> Result<(StatusCode, Restored), ApiError> {
-    let client = ids::client(&headers)?;
+    // Its grammar is checked; the copy has clients of its own.
+    ids::client(&headers)?;
     let id = ids::session(&id)?;
     if body.get("atRecordId").is_some_and(|record| !record.is_null()) {
         let problem =
@@ -333,7 +334,7 @@ pub(crate) async fn branch(
     }
     let name = text(&body, "name")?.map(|name| name.trim().chars().take(MAX_BRANCH_NAME).collect::<String>());
     let name = name.filter(|name| !name.is_empty());
-    let branched = app.engine.branch(&id, name, client).await.map_err(|error| match error {
+    let branched = app.engine.branch(&id, name).await.map_err(|error| match error {
         EngineError::Rejected(Rejection::Busy) => {
             let problem = "a turn runs or waits in the session; answer or cancel it first";
             ApiError::new(StatusCode::CONFLICT, "branch_while_prompt_active", problem)
