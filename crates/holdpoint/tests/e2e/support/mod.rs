@@ -1,5 +1,6 @@
 //! What the tests are made of.
 
+mod acp;
 mod api;
 mod daemon;
 mod http;
@@ -8,8 +9,10 @@ mod model;
 mod rig;
 mod stream;
 
+pub(crate) use acp::Acp;
 pub(crate) use api::{Api, Question, Session, answers, selected};
 pub(crate) use judge::{Story, same, tool_results};
+pub(crate) use model::part;
 pub(crate) use rig::{Rig, undisturbed};
 pub(crate) use stream::Stream;
 
