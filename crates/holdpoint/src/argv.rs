@@ -6,7 +6,7 @@ const ACP_FLAG: &str = "--acp";
 const RESTORE_FLAG: &str = "--restore-ask-user-question";
 
 /// `holdpoint --acp …` is `holdpoint acp …` (S1), wherever the flag stands; and the restore flag before a
-/// subcommand is that subcommand's.
+/// subcommand is that subcommand's. One that has no use for it does not get to see it (S2).
 pub(crate) fn rewrite(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.into_iter().collect();
     let options_end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
@@ -17,11 +17,12 @@ pub(crate) fn rewrite(args: impl IntoIterator<Item = OsString>) -> Vec<OsString>
     if let Some(at) = args[..options_end].iter().position(|arg| arg == ACP_FLAG) {
         args.remove(at);
         args.insert(1, "acp".into());
-    } else if args[1] == RESTORE_FLAG
-        && let Some(at) = args[..options_end].iter().position(|arg| arg == "serve" || arg == "acp")
-    {
+    } else if args[1] == RESTORE_FLAG {
+        let owner = args[..options_end].iter().position(|arg| arg == "serve" || arg == "acp");
         let flag = args.remove(1);
-        args.insert(at, flag);
+        if let Some(at) = owner {
+            args.insert(at, flag);
+        }
     }
     args
 }
@@ -63,6 +64,20 @@ mod tests {
             rewritten("holdpoint --restore-ask-user-question serve --port 0"),
             "holdpoint serve --restore-ask-user-question --port 0"
         );
+    }
+
+    #[test]
+    fn s2_the_restore_flag_is_dropped_where_nothing_could_ask_again() {
+        for (line, want) in [
+            ("holdpoint --restore-ask-user-question", "holdpoint"),
+            ("holdpoint --restore-ask-user-question inbox --json", "holdpoint inbox --json"),
+            (
+                "holdpoint prompt -- --restore-ask-user-question",
+                "holdpoint prompt -- --restore-ask-user-question",
+            ),
+        ] {
+            assert_eq!(rewritten(line), want, "{line}");
+        }
     }
 
     #[test]
