@@ -4,6 +4,7 @@
 mod answering;
 mod daemon;
 mod http;
+mod load;
 mod memory;
 mod model;
 mod probe;

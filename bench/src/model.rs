@@ -4,7 +4,6 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -26,24 +25,21 @@ pub(crate) fn batches(questions: usize, times: usize) -> String {
 pub(crate) struct Model {
     address: SocketAddr,
     heard: Receiver<Instant>,
-    listening: Arc<Mutex<Option<Sender<Instant>>>>,
 }
 
 impl Model {
     pub(crate) fn start() -> anyhow::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let (sender, heard) = channel();
-        let listening = Arc::new(Mutex::new(Some(sender)));
-        let shared = Arc::clone(&listening);
+        let (noted, heard) = channel();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let shared = Arc::clone(&shared);
+                let noted = noted.clone();
                 // A connection that breaks ends its own thread; the agent says what it thinks of that.
-                std::thread::spawn(move || serve(stream, &shared));
+                std::thread::spawn(move || serve(stream, &noted));
             }
         });
-        Ok(Self { address, heard, listening })
+        Ok(Self { address, heard })
     }
 
     pub(crate) fn base_url(&self) -> String {
@@ -59,14 +55,9 @@ impl Model {
     pub(crate) fn forget(&self) {
         while self.heard.try_recv().is_ok() {}
     }
-
-    /// Stops noting when requests come.
-    pub(crate) fn stop_noting(&self) {
-        self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
 }
 
-fn serve(mut stream: TcpStream, heard: &Mutex<Option<Sender<Instant>>>) -> anyhow::Result<()> {
+fn serve(mut stream: TcpStream, noted: &Sender<Instant>) -> anyhow::Result<()> {
     stream.set_nodelay(true)?;
     let mut got = Vec::new();
     let mut piece = vec![0; 64 * 1024];
@@ -81,10 +72,8 @@ fn serve(mut stream: TcpStream, heard: &Mutex<Option<Sender<Instant>>>) -> anyho
             }
             got.extend_from_slice(&piece[..count]);
         };
-        let at = Instant::now();
-        if let Some(sender) = heard.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            let _ = sender.send(at);
-        }
+        // Nobody listens any more when the program ends.
+        let _ = noted.send(Instant::now());
         let body: Value = serde_json::from_slice(&got[head.end..head.end + head.length])?;
         got.drain(..head.end + head.length);
         stream.write_all(&reply(&body))?;

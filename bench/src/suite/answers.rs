@@ -1,65 +1,91 @@
 //! 64 clients that answer at once, each in a session of its own.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use holdpoint_ledger::{Ledger, SqliteLedger};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 
 use crate::answering;
 use crate::daemon::{Asked, Daemon, Paused, Session};
-use crate::http::Head;
+use crate::load::{self, Requests};
 use crate::memory::cpu_seconds;
-use crate::model::batches;
+use crate::model::{Model, batches};
 use crate::report::Report;
 use crate::rig::Place;
 use crate::rows;
 use crate::stats::Sample;
 
 const CLIENTS: usize = 64;
-/// Questions of one session at a time. One agent process may have 1024 open over all its sessions.
-const OPEN: usize = 15;
-/// Rounds of one session: as many of each way.
-const ROUNDS: usize = 6;
+/// Questions of one session at a time: half of what one may ask.
+const OPEN: usize = 30;
 const AIM_RATE: f64 = 15_000.0;
 const AIM_P99: f64 = 12.0;
 
-/// Rounds by one route. In a round every client answers every question of its session.
+/// How a round is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Way {
+    route: Route,
+    agent: Agent,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    /// By the question's durable identity.
+    Answer,
+    /// On the peer's route.
+    Vote,
+}
+
+/// What the agent does meanwhile. Its part is to store each result with an fsync of its own, and to call the model
+/// when a batch is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agent {
+    /// Its part.
+    Works,
+    /// It is stopped (SIGSTOP), and does its part after the round: what is measured is what the daemon can do.
+    Stopped,
+}
+
+const WAYS: [Way; 4] = [
+    Way { route: Route::Answer, agent: Agent::Works },
+    Way { route: Route::Vote, agent: Agent::Stopped },
+    Way { route: Route::Vote, agent: Agent::Works },
+    Way { route: Route::Answer, agent: Agent::Stopped },
+];
+
+/// Rounds of one way. In a round every client answers every question of its session.
 #[derive(Default)]
 struct Rounds {
     rates: Sample,
     latency: Sample,
-    /// Seconds of processor time: of the daemon, the agent, and this program.
+    /// Answers a second up to the last call of the model: with all that follows from them.
+    whole: Sample,
+    /// Seconds of processor time while people answer: of the daemon, the agent, and this program.
     cpu: [f64; 3],
     count: f64,
 }
 
 pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut rig = place.rig()?.with_model()?;
     rig.args = ["--max-steps", "1000"].map(str::to_owned).into();
     let daemon = rig.start()?;
     let mut http = daemon.connect()?;
-    rig.model()?.stop_noting();
-    let mut ways = Way::ALL.map(|way| (way, Rounds::default()));
+    let mut ways = WAYS.map(|way| (way, Rounds::default()));
     // New sessions again and again, since long histories would make the model's requests long.
-    for _ in 0..place.times(8) {
+    for _ in 0..place.times(16) {
         let sessions = (0..CLIENTS).map(|_| daemon.create(&mut http)).collect::<anyhow::Result<Vec<_>>>()?;
         for session in &sessions {
-            daemon.prompt(&mut http, session, &batches(OPEN, ROUNDS))?;
+            daemon.prompt(&mut http, session, &batches(OPEN, WAYS.len()))?;
         }
-        for number in 0..ROUNDS {
-            let (way, rounds) = &mut ways[number % Way::ALL.len()];
-            let mut requests = Vec::new();
+        for (way, rounds) in &mut ways {
+            let mut requests = Requests::new();
             for session in &sessions {
                 let asked = daemon.wait_asked(&mut http, session, OPEN)?;
                 requests.push(asked.iter().map(|asked| way.request(&daemon, session, asked)).collect());
             }
-            measure(&runtime, &daemon, *way, requests, rounds)?;
+            measure(&daemon, rig.model()?, *way, requests, rounds)?;
         }
         for session in &sessions {
             http.delete(&format!("/session/{}", session.id))?.check(204)?;
@@ -67,130 +93,76 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
     }
     daemon.kill()?;
     for (way, rounds) in ways {
-        let name = way.name();
-        let rates = format!("rounds: {:.0} to {:.0}", rounds.rates.min(), rounds.rates.max());
-        let p99 = rounds.latency.quantile(0.99);
-        if way == Way::Paused {
-            report.shows(format!("{name}, a second"), rounds.rates.median(), "1/s", rates);
-            report.shows(format!("{name}, p99"), p99, "ms", rounds.latency.spread());
-        } else {
-            report.at_least(format!("{name}, a second"), AIM_RATE, rounds.rates.median(), "1/s", rates);
-            report.at_most(format!("{name}, p99"), AIM_P99, p99, "ms", rounds.latency.spread());
-        }
-        let [daemon, agent, own] = rounds.cpu.map(|seconds| seconds * 1e6 / rounds.count);
-        let note = format!("agent {agent:.0} µs, this program {own:.0} µs");
-        report.shows("  the daemon's processor time for each", daemon, "µs", note);
+        way.report(&rounds, report);
     }
-    ledger_alone(place, &runtime, report)
-}
-
-/// How a round is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// By the question's durable identity.
-    Answer,
-    /// On the peer's route.
-    Vote,
-    /// Votes, while the agent is stopped (SIGSTOP): what the daemon does alone. The agent's part (storing each
-    /// result, calling the model) follows after the round.
-    Paused,
+    ledger_alone(place, report)
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::Answer, Self::Vote, Self::Paused];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Answer => "POST /questions/:id/answer",
-            Self::Vote => "votes",
-            Self::Paused => "votes, with the agent stopped",
+    fn request(self, daemon: &Daemon, session: &Session, asked: &Asked) -> Vec<u8> {
+        match self.route {
+            Route::Answer => answering::answer(daemon.address, asked),
+            Route::Vote => answering::vote(daemon.address, session, asked),
         }
     }
 
-    fn request(self, daemon: &Daemon, session: &Session, asked: &Asked) -> Vec<u8> {
-        match self {
-            Self::Answer => answering::answer(daemon.address, asked),
-            Self::Vote | Self::Paused => answering::vote(daemon.address, session, asked),
+    fn report(self, rounds: &Rounds, report: &mut Report) {
+        let route = match self.route {
+            Route::Answer => "answers by question id",
+            Route::Vote => "votes",
+        };
+        let agent = match self.agent {
+            Agent::Works => "the agent works",
+            Agent::Stopped => "the agent stopped",
+        };
+        let name = format!("{route}, {agent}");
+        let note = format!("rounds: {:.0} to {:.0}", rounds.rates.min(), rounds.rates.max());
+        report.at_least(format!("{name}: a second"), AIM_RATE, rounds.rates.median(), "1/s", note);
+        let p99 = rounds.latency.quantile(0.99);
+        report.at_most(format!("{name}: p99"), AIM_P99, p99, "ms", rounds.latency.spread());
+        let [daemon, agent, own] = rounds.cpu.map(|seconds| seconds * 1e6 / rounds.count);
+        let note = format!("agent {agent:.0} µs, this program {own:.0} µs");
+        report.shows("  the daemon's processor time for each", daemon, "µs", note);
+        if self.agent == Agent::Works {
+            let whole = rounds.whole.median();
+            report.shows("  a second, until the agent has done its part as well", whole, "1/s", "");
         }
     }
 }
 
 fn measure(
-    runtime: &tokio::runtime::Runtime,
     daemon: &Daemon,
+    model: &Model,
     way: Way,
-    requests: Vec<Vec<Vec<u8>>>,
+    requests: Requests,
     into: &mut Rounds,
 ) -> anyhow::Result<()> {
     let agent = daemon.agents().first().copied().context("there is no agent")?;
     let count = requests.iter().map(Vec::len).sum::<usize>() as f64;
     let cpu = || [cpu_seconds(daemon.pid()), cpu_seconds(agent), cpu_seconds(std::process::id())];
-    let paused = (way == Way::Paused).then(|| Paused::new(agent));
+    let paused = (way.agent == Agent::Stopped).then(|| Paused::new(agent));
+    model.forget();
     let before = cpu();
-    let (seconds, latency) = runtime.block_on(round(daemon.address, requests))?;
-    let used = cpu();
+    let load = load::run(daemon.address, requests)?;
+    let after = cpu();
     drop(paused);
-    into.rates.add_number(count / seconds);
-    into.latency.extend(latency);
+    let mut last = load.start;
+    for _ in 0..CLIENTS {
+        last = last.max(model.next_request()?);
+    }
+    into.rates.add_number(count / load.time.as_secs_f64());
+    into.latency.extend(load.latency);
+    into.whole.add_number(count / (last - load.start).as_secs_f64());
     into.count += count;
-    for (sum, (before, after)) in into.cpu.iter_mut().zip(before.into_iter().zip(used)) {
+    for (sum, (before, after)) in into.cpu.iter_mut().zip(before.into_iter().zip(after)) {
         *sum += after - before;
     }
     Ok(())
 }
 
-/// Sends every client's requests, one after the other on its own connection; gives the time from the first sent
-/// to the last answered, and the time of each.
-async fn round(to: SocketAddr, requests: Vec<Vec<Vec<u8>>>) -> anyhow::Result<(f64, Sample)> {
-    let barrier = Arc::new(Barrier::new(requests.len()));
-    let tasks: Vec<_> = requests
-        .into_iter()
-        .map(|requests| tokio::spawn(client(to, requests, Arc::clone(&barrier))))
-        .collect();
-    let (mut all, mut first, mut last) = (Sample::default(), None::<Instant>, None::<Instant>);
-    for task in tasks {
-        let (start, end, sample) = task.await??;
-        first = Some(first.map_or(start, |first| first.min(start)));
-        last = last.max(Some(end));
-        all.extend(sample);
-    }
-    let (first, last) = first.zip(last).context("there were no clients")?;
-    Ok(((last - first).as_secs_f64(), all))
-}
-
-async fn client(
-    to: SocketAddr,
-    requests: Vec<Vec<u8>>,
-    barrier: Arc<Barrier>,
-) -> anyhow::Result<(Instant, Instant, Sample)> {
-    let mut stream = TcpStream::connect(to).await?;
-    stream.set_nodelay(true)?;
-    let mut sample = Sample::default();
-    let mut got = Vec::with_capacity(4096);
-    barrier.wait().await;
-    let start = Instant::now();
-    for request in requests {
-        let sent = Instant::now();
-        stream.write_all(&request).await?;
-        let head = loop {
-            if let Some(head) = Head::read(&got)?.filter(|head| got.len() >= head.end + head.length) {
-                break head;
-            }
-            if stream.read_buf(&mut got).await? == 0 {
-                bail!("the daemon closed the connection");
-            }
-        };
-        sample.add(sent.elapsed());
-        if head.status != 200 {
-            bail!("status {}: {}", head.status, String::from_utf8_lossy(&got));
-        }
-        got.drain(..head.end + head.length);
-    }
-    Ok((start, Instant::now(), sample))
-}
-
 /// The ledger without HTTP, actors and agent, in this process: what the rest has to be compared with.
-fn ledger_alone(place: &Place, runtime: &tokio::runtime::Runtime, report: &mut Report) -> anyhow::Result<()> {
+fn ledger_alone(place: &Place, report: &mut Report) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let rig = place.rig()?;
     let dir = rig.utf8_data()?;
     let ledger = Arc::new(SqliteLedger::open(&dir)?);
