@@ -24,8 +24,8 @@ pub struct EngineConfig {
     pub ask_timeout: Option<Duration>,
     /// How long a turn may take unless its prompt says otherwise, in milliseconds.
     pub prompt_deadline_ms: Option<u64>,
-    /// After how long an open question that no surface has shown is warned of (D4).
-    pub unseen_after: Duration,
+    /// After how long an open question that no surface has shown is warned of (D4); `None` is never.
+    pub unseen_after: Option<Duration>,
     /// Frames that a session keeps for readers who come back.
     pub ring_size: usize,
     /// Prompts that a session may hold, the running one counted.
@@ -35,8 +35,8 @@ pub struct EngineConfig {
     pub max_sessions: Option<usize>,
     /// How long taking up a stored session may last.
     pub take_up_timeout: Duration,
-    /// After how long without anything a session that nobody reads is put away.
-    pub idle_timeout: Duration,
+    /// After how long without anything a session that nobody reads is put away; `None` is never.
+    pub idle_timeout: Option<Duration>,
 }
 
 impl EngineConfig {
@@ -51,12 +51,12 @@ impl EngineConfig {
             quorum: None,
             ask_timeout: None,
             prompt_deadline_ms: None,
-            unseen_after: Duration::from_secs(30),
+            unseen_after: Some(Duration::from_secs(30)),
             ring_size: 8000,
             max_prompts: Some(5),
             max_sessions: None,
             take_up_timeout: Duration::from_secs(60),
-            idle_timeout: Duration::from_secs(30 * 60),
+            idle_timeout: Some(Duration::from_secs(30 * 60)),
         }
     }
 }

@@ -75,13 +75,28 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     rate_limit: bool,
     /// Most sessions that may be live at a time; 0 is no limit
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 1000)]
     max_sessions: usize,
+    /// Most connections at a time; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    max_connections: usize,
     #[command(flatten)]
     model: ModelArgs,
     /// How long a question is asked, in milliseconds; 0 is for ever
     #[arg(long, value_name = "MS", default_value_t = 0)]
     permission_response_timeout_ms: u64,
+    /// After how long, in milliseconds, a question that no surface has shown is warned of; 0 is never
+    #[arg(long, value_name = "MS", default_value_t = 30_000)]
+    unseen_question_after_ms: u64,
+    /// How long a turn may take unless its prompt says, in milliseconds; 0 is as long as it takes
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    prompt_deadline_ms: u64,
+    /// After how long, in milliseconds, a session that nobody reads and that does nothing is put away; 0 is never
+    #[arg(long, value_name = "MS", default_value_t = 1_800_000)]
+    session_idle_timeout_ms: u64,
+    /// After how long, in milliseconds, a client that reads nothing of what it is sent is let go; 0 is never
+    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    writer_idle_timeout_ms: u64,
     /// Most prompts that a session may hold, the running one counted; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 5)]
     max_pending_prompts_per_session: usize,
@@ -163,6 +178,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let origins = AllowedOrigins::parse(&args.allow_origin, token.is_some()).context("--allow-origin")?;
     let url = url(&hostname, address);
     lock.describe(&url);
+    let limits = connection_limits(&args);
     let config = ServerConfig {
         address,
         hostname,
@@ -170,7 +186,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         require_auth: args.require_auth,
         origins,
         rate_limit: args.rate_limit,
-        connections: ConnectionLimits::default(),
+        connections: limits,
         workspaces: workspaces.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.clone(),
@@ -180,7 +196,6 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     metrics::set_global_recorder(recorder).context("metrics were set up twice")?;
     let app = App::new(engine.clone(), config, metrics);
 
-    let limits = ConnectionLimits::default();
     let stopping = engine.clone();
     let mut server = tokio::spawn(async move {
         holdpoint_server::serve(listener, router(app), limits, stopping.stopping()).await;
@@ -275,6 +290,20 @@ fn host_config(args: &ServeArgs, model: &ModelArgs, data_dir: &Utf8PathBuf) -> a
     })
 }
 
+/// A time in milliseconds that is off at 0.
+fn unless_zero(ms: u64) -> Option<Duration> {
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+fn connection_limits(args: &ServeArgs) -> ConnectionLimits {
+    let connections = match args.max_connections {
+        0 => tokio::sync::Semaphore::MAX_PERMITS,
+        limit => limit.min(tokio::sync::Semaphore::MAX_PERMITS),
+    };
+    let writer_idle = unless_zero(args.writer_idle_timeout_ms);
+    ConnectionLimits { connections, writer_idle, ..ConnectionLimits::default() }
+}
+
 fn engine_config(
     args: &ServeArgs,
     file: &File,
@@ -282,12 +311,14 @@ fn engine_config(
     workspaces: &[String],
 ) -> EngineConfig {
     let primary = workspaces.first().cloned().unwrap_or_default();
-    let limit = args.permission_response_timeout_ms;
     EngineConfig {
         restore: args.restore_ask_user_question,
         strategy: file.policy.strategy.unwrap_or(Strategy::FirstResponder),
         quorum: file.policy.quorum,
-        ask_timeout: (limit > 0).then(|| Duration::from_millis(limit)),
+        ask_timeout: unless_zero(args.permission_response_timeout_ms),
+        unseen_after: unless_zero(args.unseen_question_after_ms),
+        prompt_deadline_ms: (args.prompt_deadline_ms > 0).then_some(args.prompt_deadline_ms),
+        idle_timeout: unless_zero(args.session_idle_timeout_ms),
         ring_size: args.event_ring_size,
         max_sessions: (args.max_sessions > 0).then_some(args.max_sessions),
         max_prompts: (args.max_pending_prompts_per_session > 0)

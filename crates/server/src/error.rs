@@ -4,9 +4,15 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::EngineError;
+use holdpoint_engine::port::AgentError;
 use holdpoint_engine::wire::question::add_verdict;
 use holdpoint_model::session::Rejection;
 use serde_json::{Value, json};
+
+/// A transcript was written by a newer version.
+pub(crate) const TRANSCRIPT_FORMAT_NEWER: &str = "transcript_format_newer";
+/// Another process writes the session (WIRE a.2).
+const SESSION_WRITER_CONFLICT: &str = "session_writer_conflict";
 
 /// An error response.
 #[derive(Debug)]
@@ -117,7 +123,10 @@ impl From<EngineError> for ApiError {
                     .with("retryable", true)
                     .retry_after(5)
             }
-            EngineError::Agent(_) => {
+            EngineError::Agent(error) => {
+                if let Some(code) = conflict_of(&error) {
+                    return Self::new(StatusCode::CONFLICT, code, text);
+                }
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "acp_channel_unavailable", text.clone())
                     .with("reason", text)
                     .with("retryAfterSeconds", 5)
@@ -137,6 +146,13 @@ impl From<EngineError> for ApiError {
             }
         }
     }
+}
+
+/// What an agent cannot do however often it is asked: its word for it, if it is one of ours.
+fn conflict_of(error: &AgentError) -> Option<&'static str> {
+    let AgentError::Refused { data: Some(data), .. } = error else { return None };
+    let code = data.get("code").and_then(Value::as_str)?;
+    [TRANSCRIPT_FORMAT_NEWER, SESSION_WRITER_CONFLICT].into_iter().find(|known| *known == code)
 }
 
 /// What the core refused, as our own routes say it (D2).

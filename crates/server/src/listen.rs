@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt as _;
 
+use crate::stall::{Impatient, Stalled};
+
 /// Connections that are told why they are turned away, at a time; more are closed without a word.
 const FAREWELLS: usize = 32;
 /// How long turning one away may take.
@@ -34,11 +36,13 @@ pub struct ConnectionLimits {
     pub connections: usize,
     /// How long a request's head may take, and how long a connection may be idle between two.
     pub head: Duration,
+    /// How long the other side may read nothing of what is sent to it; `None` is until TCP gives up.
+    pub writer_idle: Option<Duration>,
 }
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self { connections: 256, head: Duration::from_secs(30) }
+        Self { connections: 256, head: Duration::from_secs(30), writer_idle: Some(Duration::from_secs(60)) }
     }
 }
 
@@ -64,7 +68,7 @@ pub async fn serve(
         if let Ok(slot) = Arc::clone(&slots).try_acquire_owned() {
             let (router, stopping) = (router.clone(), stopping.clone());
             tasks.spawn(async move {
-                connection(stream, peer, router, limits.head, &stopping).await;
+                connection(stream, peer, router, limits, &stopping).await;
                 drop(slot);
             });
         } else if let Ok(farewell) = Arc::clone(&farewells).try_acquire_owned() {
@@ -101,16 +105,19 @@ async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     router: Router,
-    head: Duration,
+    limits: ConnectionLimits,
     stopping: &CancellationToken,
 ) {
+    let stalled = Stalled::default();
+    let stream = Impatient::new(stream, limits.writer_idle, stalled.clone());
     let service = router.map_request(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(stalled.clone());
         request.map(Body::new)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head)
+        .header_read_timeout(limits.head)
         .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
     let mut connection = std::pin::pin!(connection);

@@ -32,7 +32,27 @@ impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match &error {
             StoreError::Read(ReadError::NotFound { .. }) => not_found(error.to_string()),
-            _ => internal(error.to_string()),
+            _ => match error.code() {
+                // For programs: to try again changes nothing.
+                Some(code) => internal(error.to_string()).data(serde_json::json!({ "code": code })),
+                None => internal(error.to_string()),
+            },
+        }
+    }
+}
+
+impl StoreError {
+    /// The wire's word for what stands in the way, where it has one.
+    fn code(&self) -> Option<&'static str> {
+        let open = match self {
+            Self::Open(open) | Self::Append(AppendError::Open(open)) => open,
+            Self::Read(ReadError::Newer { .. }) => return Some("transcript_format_newer"),
+            Self::Read(_) | Self::Append(_) | Self::Broken(_) => return None,
+        };
+        match open {
+            OpenError::Locked { .. } => Some("session_writer_conflict"),
+            OpenError::Read(ReadError::Newer { .. }) => Some("transcript_format_newer"),
+            OpenError::Read(_) | OpenError::Io { .. } => None,
         }
     }
 }

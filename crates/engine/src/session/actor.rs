@@ -316,7 +316,7 @@ impl Actor {
     /// The next time at which something is due by itself.
     fn next_wake(&self) -> Wake {
         let asks = self.pending.values().flat_map(|pending| [pending.deadline, pending.unseen_at]).flatten();
-        let idle = self.may_be_put_away().then(|| self.last_activity + self.shared.config.idle_timeout);
+        let idle = self.idle_until();
         let at = asks.chain(self.retry_at).chain(self.stalled_until).chain(self.deadline).chain(idle).min();
         Wake { set: at.is_some(), at: at.unwrap_or_else(Instant::now) }
     }
@@ -343,7 +343,7 @@ impl Actor {
             self.retry_at = None;
             self.start_again();
         }
-        if self.may_be_put_away() && now >= self.last_activity + self.shared.config.idle_timeout {
+        if self.idle_until().is_some_and(|at| at <= now) {
             self.put_away("idle_timeout", None).await;
         }
     }
@@ -370,6 +370,12 @@ impl Actor {
             crate::wire::question::is_unseen(question, now, after)
         };
         self.state.asked_now().filter(|(question, _)| unseen(question)).count()
+    }
+
+    /// When the session is put away, if nothing happens till then.
+    fn idle_until(&self) -> Option<Instant> {
+        let limit = self.shared.config.idle_timeout.filter(|_| self.may_be_put_away())?;
+        Some(self.last_activity + limit)
     }
 
     /// Nothing runs, waits or is asked, and nobody reads: the session can go back to its rows (I9).
@@ -436,8 +442,7 @@ impl Actor {
                 let _ = reply.send(self.live(client.as_ref()).map(|()| now));
             }
             Msg::Shown { question, generation, surface, reply } => {
-                let command = Command::NoteShown { question, generation, surface };
-                let _ = reply.send(self.execute_lazily(command).map(|_| ()));
+                self.shown(Command::NoteShown { question, generation, surface }, reply);
             }
             Msg::Branch(reply) => self.branch(reply),
             Msg::Rename(title, client, reply) => {
@@ -488,6 +493,25 @@ impl Actor {
                 Err(EngineError::UnknownClient { session: self.id.clone(), client: client.clone() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// A surface has rendered a question (D4). It is told when that is durable, which is soon enough for it: the
+    /// commit rides with others.
+    fn shown(&mut self, command: Command, reply: Answer<()>) {
+        let mut reply = Some(reply);
+        let outcome = self.defer(command, |committing| {
+            let reply = reply.take();
+            Box::pin(async move {
+                let committed = committing.await;
+                if let Some(reply) = reply {
+                    let _ = reply.send(committed.clone().map_err(EngineError::from));
+                }
+                committed
+            })
+        });
+        if let Some(reply) = reply {
+            let _ = reply.send(outcome.map(|_| ()));
         }
     }
 

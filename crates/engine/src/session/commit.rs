@@ -6,7 +6,7 @@ use holdpoint_model::session::{Command, Context, Event, Question, Session, decid
 
 use super::actor::{Actor, Link};
 use crate::error::EngineError;
-use crate::port::Exit;
+use crate::port::{Exit, Reply};
 
 impl Actor {
     /// Decides a command and commits what follows before anything is told to anybody. The events are returned
@@ -46,10 +46,19 @@ impl Actor {
     /// Decides a command whose events nobody waits for, and which a crash may lose: what they say is found
     /// again when the session is next taken up.
     pub(super) fn execute_lazily(&mut self, command: Command) -> Result<Vec<Event>, EngineError> {
+        self.defer(command, |committing| committing)
+    }
+
+    /// As [`Self::execute_lazily`]; `follow` may look at what becomes of the commit.
+    pub(super) fn defer(
+        &mut self,
+        command: Command,
+        follow: impl FnOnce(Committing) -> Committing,
+    ) -> Result<Vec<Event>, EngineError> {
         let events = decide(&self.state, command, &self.context_now())?;
         if !events.is_empty() {
             let (next, append) = self.prepare(&events, Urgency::Lazy)?;
-            self.lazy.push(self.shared.ledger.append(append));
+            self.lazy.push(follow(self.shared.ledger.append(append)));
             self.state = next;
             for event in &events {
                 self.react(event, &events);
@@ -135,6 +144,9 @@ impl Actor {
         }
     }
 }
+
+/// A commit that is on its way.
+pub(super) type Committing = Reply<Result<(), AppendError>>;
 
 /// Why nothing was committed.
 enum Failed {

@@ -211,7 +211,8 @@ impl Actor {
         let Some(question) = self.kept(generation) else { return };
         let now = Instant::now();
         let deadline = self.shared.config.ask_timeout.map(|limit| now + limit);
-        let unseen_at = question.shown.is_empty().then(|| now + self.shared.config.unseen_after);
+        let unseen_after = self.shared.config.unseen_after.filter(|_| question.shown.is_empty());
+        let unseen_at = unseen_after.map(|after| now + after);
         if let Some(pending) = self.bind_incoming(generation) {
             pending.deadline = deadline;
             pending.unseen_at = unseen_at;

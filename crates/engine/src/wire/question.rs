@@ -200,9 +200,10 @@ pub fn state_word(question: &Question) -> &'static str {
 }
 
 /// Whether a question waits for longer than `after`, and no surface has shown it (D4).
-pub fn is_unseen(question: &Question, now: Micros, after: Duration) -> bool {
+pub fn is_unseen(question: &Question, now: Micros, after: Option<Duration>) -> bool {
     let since = u128::try_from(now.0.saturating_sub(question.asked_at.0)).unwrap_or(0);
-    question.is_open() && question.shown.is_empty() && since >= after.as_micros()
+    let late = after.is_some_and(|after| since >= after.as_micros());
+    question.is_open() && question.shown.is_empty() && late
 }
 
 /// A row of the inbox, or the whole question (D2). `asking` is the asking that people can answer now;

@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 use super::{Body, Content, Op, Param, Type};
-use crate::routes::{daemon, history, question, session, stream, turn, vote};
+use crate::routes::{daemon, health, history, question, session, stream, turn, vote};
 
 use Body::{Optional, Required};
 use Content::{Json, Metrics, Nothing, Stream};
@@ -13,6 +13,12 @@ use Type::{Integer, OneOf, Text};
 const CLIENT: Param = ("X-Qwen-Client-Id", Text, "the client id that create, load or resume gave");
 /// What asks or answers: `cli`, `web`, `slack`.
 const SURFACE: Param = ("X-Holdpoint-Surface", Text, "what answers: cli, web, slack, …");
+
+/// Which part of an audit.
+const AUDIT_PAGING: &[Param] = &[
+    ("limit", Integer(1, 1000), "entries of a page; 200 unless given"),
+    ("cursor", Text, "the nextCursor of the page before"),
+];
 
 /// Why a session cannot be brought to life.
 const RESTORE_ERRORS: &[(u16, &[&str])] = &[
@@ -26,7 +32,7 @@ const RESTORE_ERRORS: &[(u16, &[&str])] = &[
         ],
     ),
     (404, &["session_not_found"]),
-    (409, &["restore_in_progress"]),
+    (409, &["restore_in_progress", "transcript_format_newer", "session_writer_conflict"]),
     (500, &["storage_error"]),
     (503, &["acp_channel_unavailable", "ledger_unavailable", "session_limit_exceeded"]),
     (504, &["session_restore_timeout"]),
@@ -67,7 +73,7 @@ fn delete<T: 'static>(
 
 fn daemon() -> Vec<Op> {
     vec![
-        get("/health", "health", daemon::health)
+        get("/health", "health", health::health)
             .summary("Whether the daemon is up; on loopback without a token, unless --require-auth")
             .query(&[("deep", OneOf(&["1", "true", ""]), "with what it does")])
             .answers(200, "it is", Json("Health"))
@@ -81,11 +87,12 @@ fn daemon() -> Vec<Op> {
             .summary("The daemon's state, for people who run it")
             .query(&[("detail", OneOf(&["summary", "full"]), "how much")])
             .answers(200, "the state", Json("DaemonStatus"))
-            .errors(&[(400, &["invalid_detail"]), (500, &["daemon_status_failed"])]),
-        get("/metrics", "metrics", daemon::metrics)
-            .summary("Metrics for Prometheus")
-            .answers(200, "the text format", Metrics)
-            .errors(&[(500, &["storage_error"]), (503, &["daemon_stopping"])]),
+            .errors(&[(400, &["invalid_detail"])]),
+        get("/metrics", "metrics", health::metrics).summary("Metrics for Prometheus").answers(
+            200,
+            "the text format",
+            Metrics,
+        ),
         get("/openapi.json", "openapi", daemon::openapi).summary("This document").answers(
             200,
             "an OpenAPI 3.1 document",
@@ -167,8 +174,13 @@ fn sessions() -> Vec<Op> {
             .errors(&[(404, &["session_not_found", "session_closing"])]),
         get("/session/{id}/audit", "sessionAudit", session::audit)
             .summary("What happened to a session's questions, loaded or not, oldest first")
+            .query(AUDIT_PAGING)
             .answers(200, "the entries", Json("SessionAudit"))
-            .errors(&[(404, &["session_not_found"]), (500, &["storage_error"])]),
+            .errors(&[
+                (400, &["invalid_request", "invalid_cursor"]),
+                (404, &["session_not_found"]),
+                (500, &["storage_error"]),
+            ]),
         post("/sessions/delete", "deleteSessions", session::delete)
             .summary("Delete stored sessions, and close their questions")
             .body(Required("SessionIds"))
@@ -256,6 +268,7 @@ fn turns() -> Vec<Op> {
             .errors(&[
                 (400, &["invalid_transcript_limit", "invalid_transcript_cursor"]),
                 (404, &["session_not_found"]),
+                (409, &["transcript_format_newer"]),
                 (500, &["storage_error"]),
             ]),
         post("/session/{id}/permission/{request}", "vote", vote::vote)
@@ -343,7 +356,12 @@ fn questions() -> Vec<Op> {
             ]),
         get("/questions/{id}/audit", "questionAudit", question::audit)
             .summary("What happened to a question, oldest first")
+            .query(AUDIT_PAGING)
             .answers(200, "the entries", Json("QuestionAudit"))
-            .errors(&[(404, &["question_not_found"]), (500, &["storage_error"])]),
+            .errors(&[
+                (400, &["invalid_request", "invalid_cursor"]),
+                (404, &["question_not_found"]),
+                (500, &["storage_error"]),
+            ]),
     ]
 }

@@ -1,14 +1,16 @@
-//! The daemon itself: health, capabilities, status, metrics (WIRE a.1).
+//! The daemon itself: what it can do, how it is set, and its state (WIRE a.1).
+
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{StatusCode, Uri};
 use holdpoint_engine::wire::iso;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::health;
 use crate::access::RateLimits;
 use crate::api;
 use crate::error::ApiError;
@@ -49,41 +51,6 @@ const FEATURES: &[&str] = &[
     "durable_questions",
 ];
 
-#[derive(Debug, Deserialize)]
-pub(crate) struct Health {
-    deep: Option<String>,
-}
-
-pub(crate) async fn health(
-    State(app): State<App>,
-    Query(query): Query<Health>,
-) -> Result<Json<Value>, ApiError> {
-    let deep = query.deep.is_some_and(|deep| matches!(deep.as_str(), "" | "1" | "true"));
-    if !deep {
-        return Ok(Json(json!({ "status": "ok" })));
-    }
-    let activity = app.engine.activity().await.map_err(|error| {
-        ApiError::bare(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-            .with("status", "degraded")
-            .with("reason", "aggregation_failed")
-    })?;
-    let mut view = json!({
-        "status": "ok",
-        "workspaceCount": app.config.workspaces.len(),
-        "sessions": activity.sessions,
-        "pendingPermissions": activity.open,
-        "activePrompts": activity.running,
-        "activeWork": activity.running > 0,
-        "activeWorkReporting": "full",
-        "connectedClients": activity.clients,
-        "channelAlive": activity.agents > 0,
-    });
-    if let Some(rates) = &app.gate.rates {
-        view["rateLimitHits"] = rates.hits();
-    }
-    Ok(Json(view))
-}
-
 fn features(app: &App) -> Vec<&'static str> {
     let mut features = FEATURES.to_vec();
     if app.config.require_auth {
@@ -94,6 +61,12 @@ fn features(app: &App) -> Vec<&'static str> {
     }
     if app.config.rate_limit {
         features.push("rate_limit");
+    }
+    if app.engine.config().prompt_deadline_ms.is_some() {
+        features.push("prompt_absolute_deadline");
+    }
+    if app.config.connections.writer_idle.is_some() {
+        features.push("writer_idle_timeout");
     }
     features
 }
@@ -129,6 +102,8 @@ pub(crate) async fn capabilities(State(app): State<App>) -> Json<Value> {
 
 fn limits(app: &App) -> Value {
     let engine = app.engine.config();
+    // Of a limit that may be off: `null` where the peer says so, 0 where its flag does.
+    let ms = |limit: Option<Duration>| limit.map(|limit| limit.as_millis() as u64);
     json!({
         "maxRegisteredWorkspaces": app.config.workspaces.len(),
         "maxPendingPromptsPerSession": engine.max_prompts,
@@ -138,8 +113,11 @@ fn limits(app: &App) -> Value {
         "maxTotalSessions": engine.max_sessions,
         "listenerMaxConnections": app.config.connections.connections,
         "eventRingSize": engine.ring_size,
-        "sessionIdleTimeoutMs": engine.idle_timeout.as_millis() as u64,
-        "permissionResponseTimeoutMs": engine.ask_timeout.map_or(0, |limit| limit.as_millis() as u64),
+        "promptDeadlineMs": engine.prompt_deadline_ms,
+        "writerIdleTimeoutMs": ms(app.config.connections.writer_idle),
+        "sessionIdleTimeoutMs": ms(engine.idle_timeout).unwrap_or(0),
+        "permissionResponseTimeoutMs": ms(engine.ask_timeout).unwrap_or(0),
+        "unseenQuestionAfterMs": ms(engine.unseen_after).unwrap_or(0),
     })
 }
 
@@ -157,24 +135,17 @@ pub(crate) async fn status(
         let problem = format!("detail must be summary or full, not {detail:?}");
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_detail", problem));
     }
-    let activity = app.engine.activity().await.map_err(|error| {
-        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "daemon_status_failed", error.to_string())
-    })?;
+    let activity = app.engine.activity().await;
+    let issues = health::issues(&app, &activity);
+    // What the ledger would say is left out where it cannot be read; the issues say so.
+    let activity = activity.unwrap_or_default();
     let engine = app.engine.config();
-    let mut issues = Vec::new();
-    if !engine.restore {
-        issues.push(json!({
-            "code": "restore_disabled",
-            "severity": "info",
-            "message": "Questions are kept, but not asked again after a restart: start with --restore-ask-user-question.",
-        }));
-    }
     Ok(Json(json!({
         "v": 1,
         "detail": detail,
         "generatedAt": iso(app.engine.now()),
-        "status": "ok",
-        "issues": issues,
+        "status": health::word(&issues),
+        "issues": issues.iter().map(health::Issue::view).collect::<Vec<_>>(),
         "daemon": {
             "pid": std::process::id(),
             "uptimeMs": app.started.elapsed().as_millis() as u64,
@@ -201,8 +172,10 @@ pub(crate) async fn status(
             "permissions": {
                 "pending": activity.open,
                 "oldestAskedAt": activity.oldest.map(iso),
+                "unseen": activity.unseen,
                 "policy": engine.strategy.as_str(),
             },
+            "ledger": health::ledger(&app),
             "channel": { "live": activity.agents > 0, "processes": activity.agents },
             "rateLimit": {
                 "enabled": app.config.rate_limit,
@@ -211,18 +184,6 @@ pub(crate) async fn status(
             "activity": { "activePrompts": activity.running, "connectedClients": activity.clients },
         },
     })))
-}
-
-pub(crate) async fn metrics(State(app): State<App>) -> Result<Response, ApiError> {
-    let activity = app.engine.activity().await?;
-    metrics::gauge!("holdpoint_questions_open").set(activity.open as f64);
-    let age = activity.oldest.map_or(0.0, |oldest| (app.engine.now().0 - oldest.0).max(0) as f64 / 1e6);
-    metrics::gauge!("holdpoint_questions_oldest_age_seconds").set(age);
-    metrics::gauge!("holdpoint_sessions_live").set(activity.sessions as f64);
-    metrics::gauge!("holdpoint_turns_active").set(activity.running as f64);
-    metrics::gauge!("holdpoint_agent_processes").set(activity.agents as f64);
-    let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    Ok((content_type, app.metrics.render()).into_response())
 }
 
 pub(crate) async fn openapi() -> Json<Value> {

@@ -10,7 +10,7 @@ use holdpoint_transcript::ReadError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, TRANSCRIPT_FORMAT_NEWER};
 use crate::extract::{Path, Query};
 use crate::ids;
 use crate::state::App;
@@ -56,6 +56,9 @@ pub(crate) async fn transcript(
         TranscriptOrEngine::Engine(error) => error.into(),
         TranscriptOrEngine::Transcript(error @ ReadError::UnknownCursor { .. }) => {
             bad_cursor(&error.to_string())
+        }
+        TranscriptOrEngine::Transcript(error @ ReadError::Newer { .. }) => {
+            ApiError::new(StatusCode::CONFLICT, TRANSCRIPT_FORMAT_NEWER, error.to_string())
         }
         TranscriptOrEngine::Transcript(error) => {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "storage_error", error.to_string())

@@ -1,6 +1,7 @@
 //! The routes, a file for each part of the wire.
 
 pub(crate) mod daemon;
+pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod question;
 pub(crate) mod session;

@@ -1,5 +1,6 @@
 //! `GET /session/:id/events` (WIRE a.5).
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,6 +9,7 @@ use serde::Deserialize;
 
 use crate::error::ApiError;
 use crate::extract::{Path, Query};
+use crate::stall::Stalled;
 use crate::state::App;
 use crate::{ids, sse};
 
@@ -21,6 +23,7 @@ pub(crate) async fn events(
     State(app): State<App>,
     Path(id): Path<String>,
     Query(options): Query<Options>,
+    stalled: Option<Extension<Stalled>>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = ids::session(&id)?;
@@ -40,7 +43,8 @@ pub(crate) async fn events(
         ("x-qwen-event-epoch", subscription.epoch.to_string()),
         ("x-qwen-sse-stream-id", stream_id),
     ];
-    Ok((headers, sse::body(subscription)).into_response())
+    let stalled = stalled.map(|Extension(stalled)| stalled).unwrap_or_default();
+    Ok((headers, sse::body(subscription, stalled)).into_response())
 }
 
 /// `Last-Event-ID` and the epoch that it is of. What cannot be read counts as none (WIRE a.5).

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use holdpoint_engine::port::{
     Agent, AgentError, AgentInfo, AgentPrompt, AgentTail, Agents, FromAgent, NewSession, PromptEnd,
     PromptKind, Reply, Respond, TakeUp, TakenUp,
@@ -269,8 +271,10 @@ impl Inner {
             }
             waits.push((at, receiver));
         }
-        let answers = waits.into_iter().map(async |(at, receiver)| (at, receiver.await));
-        for answer in futures::future::join_all(answers).await {
+        let answers = waits.into_iter().map(|(at, receiver)| async move { (at, receiver.await) });
+        let mut answers: FuturesUnordered<_> = answers.collect();
+        // One by one, as they come (R21).
+        while let Some(answer) = answers.next().await {
             // The daemon went away: nothing was decided.
             let (at, Ok(response)) = answer else { return };
             let call = &turn.calls[at];

@@ -1,9 +1,13 @@
-//! The real router on a real socket, over a ledger that forgets and an agent that does nothing.
+//! The real router on a real socket: over a ledger that forgets and an agent that does nothing, or over SQLite and an
+//! agent that asks.
 
 #![expect(clippy::unwrap_used, reason = "a panic is the report")]
 
 mod access;
 mod asker;
+mod audit;
+mod health;
+mod inbox;
 mod limits;
 mod paths;
 mod policies;

@@ -4,7 +4,7 @@ use holdpoint_model::policy::Strategy;
 use serde_json::{Value, json};
 
 use crate::rig::{Asked, Life, Machine, Made, kinds, say, select};
-use crate::support::{Options, Request, Tune};
+use crate::support::{Options, PATIENCE, Request, Tune};
 use crate::votes::{got, policy};
 
 /// Checks a vote that the policy refuses, and what the stream says of it.
@@ -341,12 +341,15 @@ async fn v2_local_only_goes_by_the_address_of_the_peer() {
     let session = made.body["sessionId"].as_str().unwrap().to_owned();
     let prompt = json!({ "prompt": [{ "type": "text", "text": "ask" }] });
     send(here, "POST", format!("/session/{session}/prompt"), prompt).await;
-    let request = loop {
-        let status = send(here, "GET", format!("/session/{session}/status"), json!({})).await;
-        if let Some(request) = status.body["pendingInteractions"][0]["requestId"].as_str() {
-            break request.to_owned();
+    let asked = async {
+        loop {
+            let status = send(here, "GET", format!("/session/{session}/status"), json!({})).await;
+            if let Some(request) = status.body["pendingInteractions"][0]["requestId"].as_str() {
+                return request.to_owned();
+            }
         }
     };
+    let request = tokio::time::timeout(PATIENCE, asked).await.unwrap();
     let path = format!("/session/{session}/permission/{request}");
     let refused = send(address, "POST", path.clone(), say("Blue")).await;
     assert_eq!(got(&refused), (403, "permission_forbidden"), "{refused:?}");

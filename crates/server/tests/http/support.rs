@@ -44,7 +44,7 @@ pub(crate) struct Tune {
     pub(crate) strategy: Strategy,
     pub(crate) quorum: Option<usize>,
     pub(crate) ask_timeout: Option<Duration>,
-    pub(crate) unseen_after: Duration,
+    pub(crate) unseen_after: Option<Duration>,
     pub(crate) max_sessions: Option<usize>,
     pub(crate) max_prompts: Option<usize>,
     pub(crate) ring_size: usize,
@@ -59,7 +59,7 @@ impl Default for Tune {
             strategy: Strategy::FirstResponder,
             quorum: None,
             ask_timeout: None,
-            unseen_after: Duration::from_secs(30),
+            unseen_after: Some(Duration::from_secs(30)),
             max_sessions: None,
             max_prompts: Some(5),
             ring_size: 8000,
@@ -82,7 +82,7 @@ impl Tune {
             max_prompts: self.max_prompts,
             ring_size: self.ring_size,
             prompt_deadline_ms: self.prompt_deadline_ms,
-            idle_timeout: self.idle_timeout.unwrap_or(defaults.idle_timeout),
+            idle_timeout: self.idle_timeout.or(defaults.idle_timeout),
             ..defaults
         }
     }
@@ -165,7 +165,10 @@ impl Daemon {
             version: "0".to_owned(),
             model: "none".to_owned(),
         };
+        // A test runs on one thread, and what it counts is its own.
         let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+        let recorder: &'static _ = Box::leak(Box::new(recorder));
+        std::mem::forget(metrics::set_default_local_recorder(recorder));
         let app = App::new(engine.clone(), config, recorder.handle());
         let stopping = engine.clone();
         tokio::spawn(async move {
@@ -194,6 +197,18 @@ impl Daemon {
 
     pub(crate) async fn get(&self, path: &str) -> Response {
         self.send(Request::new("GET", path)).await
+    }
+
+    /// A body that is no JSON.
+    pub(crate) async fn text(&self, path: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(&Request::new("GET", path).bytes(self.port)).await.unwrap();
+        let mut bytes = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        body.to_owned()
     }
 
     /// One request to another address of this machine.

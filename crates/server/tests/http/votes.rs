@@ -489,8 +489,8 @@ async fn restarted(machine: &Machine, tune: Tune) -> (Life, Made, Asked) {
 
 async fn completes(life: &Life, session: &Made) {
     let mut events: Events = life.events(session).await;
-    while life.status(session).await["hasActivePrompt"] == true {
-        events.next().await.expect("the turn ends");
+    if life.status(session).await["hasActivePrompt"] == true {
+        events.wait_for("turn_complete").await;
     }
 }
 
