@@ -1,0 +1,57 @@
+// @ts-check
+// The form of a question as a pure function of the question and a draft (H11).
+
+/** @typedef {import('./drafts.js').Draft} Draft */
+/** @typedef {{question: string, header?: string, options: {label: string, description?: string}[], answerKey: string, multiSelect?: boolean}} Part */
+
+/** What is chosen for one part, free text included; nothing where there is no answer yet. @param {Part} part @param {Draft} draft @returns {string[]} */
+export function chosen(part, draft) {
+  const key = part.answerKey;
+  const picks = part.options.map((option) => option.label).filter((label) => draft.picks[key]?.includes(label));
+  const text = (draft.other[key] ?? '').trim();
+  if (draft.useOther[key] && text !== '') picks.push(text);
+  return picks;
+}
+
+/** @param {Part} part @param {Draft} draft @param {string} label @returns {Draft} */
+export function pick(part, draft, label) {
+  const key = part.answerKey;
+  const now = draft.picks[key] ?? [];
+  if (part.multiSelect) {
+    const next = now.includes(label) ? now.filter((other) => other !== label) : [...now, label];
+    return { ...draft, picks: { ...draft.picks, [key]: next } };
+  }
+  return { ...draft, picks: { ...draft.picks, [key]: [label] }, useOther: { ...draft.useOther, [key]: false } };
+}
+
+/** Free text: typing chooses it; on a single choice it takes the place of the option. @param {Part} part @param {Draft} draft @param {string} text @param {boolean} use @returns {Draft} */
+export function write(part, draft, text, use) {
+  const key = part.answerKey;
+  const picks = use && !part.multiSelect ? { ...draft.picks, [key]: [] } : draft.picks;
+  return { ...draft, picks, other: { ...draft.other, [key]: text }, useOther: { ...draft.useOther, [key]: use } };
+}
+
+/** The first part without an answer, or -1. @param {readonly Part[]} parts @param {Draft} draft */
+export const firstMissing = (parts, draft) => parts.findIndex((part) => chosen(part, draft).length === 0);
+
+/** The body's `answers`; undefined while a part has none. @param {readonly Part[]} parts @param {Draft} draft @returns {Record<string, string | string[]> | undefined} */
+export function answers(parts, draft) {
+  if (firstMissing(parts, draft) >= 0) return undefined;
+  return Object.fromEntries(parts.map((part) => {
+    const all = chosen(part, draft);
+    return [part.answerKey, part.multiSelect ? all : /** @type {string} */ (all[0])];
+  }));
+}
+
+/** Where one goes after choosing: the next part, or the place itself at the end. @param {readonly Part[]} parts @param {number} step */
+export const nextStep = (parts, step) => Math.min(step + 1, parts.length - 1);
+
+/** An answer in words, by the part's header. @param {readonly Part[]} parts @param {unknown} given @returns {{header: string, text: string}[]} */
+export function inWords(parts, given) {
+  if (!given || typeof given !== 'object') return [];
+  return parts.flatMap((part) => {
+    const value = /** @type {Record<string, unknown>} */ (given)[part.answerKey];
+    const text = Array.isArray(value) ? value.join(', ') : typeof value === 'string' ? value : '';
+    return text === '' ? [] : [{ header: part.header || part.question, text }];
+  });
+}
