@@ -39,7 +39,7 @@ impl Book {
                 source_id: None,
                 deleted: false,
             },
-            questions: question.map(|question| question.as_ref().clone()).into_iter().collect(),
+            questions: question.cloned().into_iter().collect(),
             events: vec![event],
             urgency: Urgency::Now,
         })

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use holdpoint_model::ids::{Micros, QuestionId, RequestId, SessionId};
 use holdpoint_model::session::{Event, Question};
@@ -34,7 +35,7 @@ pub struct Append {
     pub row: SessionRow,
     /// The rows of the questions that they touch, after them (D1). Of one that is stored already its body and its
     /// time stay as they were: a question is never edited. An id of another session's question refuses the append.
-    pub questions: Vec<Question>,
+    pub questions: Vec<Arc<Question>>,
     /// Whether somebody waits.
     pub urgency: Urgency,
 }

@@ -1,6 +1,8 @@
 //! An append as it is stored, and back. Encoding runs where the append is made, so that the one thread that
 //! writes only writes.
 
+use std::sync::Arc;
+
 use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, QuestionId, RequestId, SessionId};
 use holdpoint_model::session::{Asking, Body, CallKey, Question, Shown, State, VoteOption};
 use serde::{Deserialize, Serialize};
@@ -26,15 +28,25 @@ pub(crate) struct Encoded {
     pub(crate) bytes: usize,
 }
 
-/// A question's row whose JSON is made.
+/// A question's row. What changes of it is JSON already; the rest of it is stored once, and not made again every time.
 pub(crate) struct EncodedQuestion {
-    pub(crate) id: QuestionId,
-    pub(crate) asked_at: Micros,
-    pub(crate) state: i64,
-    pub(crate) permission: bool,
+    pub(crate) question: Arc<Question>,
     pub(crate) head: String,
-    pub(crate) body: String,
-    pub(crate) requests: Vec<RequestId>,
+}
+
+impl EncodedQuestion {
+    /// The column `state`.
+    pub(crate) fn state(&self) -> i64 {
+        state_code(&self.question.state)
+    }
+
+    /// What is put to people.
+    ///
+    /// # Errors
+    /// It has no JSON.
+    pub(crate) fn body(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(&self.question.body)
+    }
 }
 
 /// All of a question but its id, its time and its body.
@@ -102,53 +114,44 @@ pub(crate) fn encode(append: Append) -> Result<Encoded, String> {
             encode_question(question).map_err(|err| format!("question {id}: {err}"))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    // The columns beside the JSON are short; a constant stands for them.
-    let bytes = 512
-        + events.iter().map(|event| event.len() + 64).sum::<usize>()
-        + questions.iter().map(|question| question.head.len() + question.body.len() + 256).sum::<usize>();
+    // The columns beside the JSON are short; a constant stands for them. A body that is stored is in an event too.
+    let events_bytes = events.iter().map(|event| event.len() + 64).sum::<usize>();
+    let bytes = 512 + 2 * events_bytes + questions.iter().map(|row| row.head.len() + 256).sum::<usize>();
     Ok(Encoded { session, expected, at, events, row, questions, bytes })
 }
 
-fn encode_question(question: Question) -> Result<EncodedQuestion, serde_json::Error> {
+fn encode_question(question: Arc<Question>) -> Result<EncodedQuestion, serde_json::Error> {
     // Named one by one, so that a new field cannot be forgotten here.
     let Question {
-        id,
+        id: _,
         generation,
         call,
         prompt,
         author,
         title,
-        body,
+        body: _,
         options,
-        asked_at,
+        asked_at: _,
         requests,
         asking,
         state,
         delivered,
         shown,
-    } = question;
+    } = question.as_ref();
     let head = serde_json::to_string(&Head {
-        generation,
-        call: &call,
-        prompt: &prompt,
-        author: &author,
-        title: &title,
-        options: &options,
-        requests: &requests,
-        asking: &asking,
-        state: &state,
-        delivered,
-        shown: &shown,
-    })?;
-    Ok(EncodedQuestion {
-        id,
-        asked_at,
-        state: state_code(&state),
-        permission: !body.is_question(),
-        head,
-        body: serde_json::to_string(&body)?,
+        generation: *generation,
+        call,
+        prompt,
+        author,
+        title,
+        options,
         requests,
-    })
+        asking,
+        state,
+        delivered: *delivered,
+        shown,
+    })?;
+    Ok(EncodedQuestion { question, head })
 }
 
 pub(crate) fn state_code(state: &State) -> i64 {

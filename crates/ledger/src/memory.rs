@@ -112,7 +112,8 @@ impl Store {
         for (version, event) in (actual..).zip(events) {
             stored.events.push(StoredEvent { version, at, event });
         }
-        for mut question in questions {
+        for question in questions {
+            let mut question = Arc::unwrap_or_clone(question);
             for request in &question.requests {
                 self.requests.entry(request.clone()).or_insert_with(|| question.id.clone());
             }

@@ -8,12 +8,13 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use holdpoint_ledger::AppendError;
 use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, RequestId, SessionId};
-use holdpoint_model::session::{Command, Info, Session};
+use holdpoint_model::session::{Command, Info};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use super::attach::ReadDone;
+use super::book::Book;
 use super::message::{Accepted, Answer, AskedView, Attached, Msg};
 use super::take_up::{TakeUpDone, TakingUp};
 use crate::bus::Bus;
@@ -109,7 +110,7 @@ pub(crate) struct Actor {
     pub(super) shared: Arc<Shared>,
     pub(super) id: SessionId,
     pub(super) serial: u64,
-    pub(super) state: Session,
+    pub(super) state: Book,
     pub(super) bus: Bus,
     mailbox: mpsc::Receiver<Msg>,
     pub(super) link: Link,
@@ -175,7 +176,7 @@ impl Actor {
         let tracker = shared.tasks.clone();
         let actor = Self {
             bus: Bus::new(shared.world.uuid(), shared.config.ring_size),
-            state: Session::empty(id.clone()),
+            state: Book::empty(id.clone()),
             shared,
             id,
             serial,
@@ -419,20 +420,8 @@ impl Actor {
                 let _ = reply.send(outcome);
             }
             Msg::Continue(client, reply) => self.go_on(client, reply).await,
-            Msg::Vote(request, vote, reply) => {
-                let client = vote.voter.client.clone();
-                let outcome = self.vote(request, vote).await;
-                self.wake_if_not_asked(&outcome, client);
-                let _ = reply.send(outcome);
-                self.wake_if_decided();
-            }
-            Msg::Answer(question, answer, reply) => {
-                let client = answer.voter.client.clone();
-                let outcome = self.answer(question, answer).await;
-                self.wake_if_not_asked(&outcome, client);
-                let _ = reply.send(outcome);
-                self.wake_if_decided();
-            }
+            Msg::Vote(request, vote, reply) => self.vote(request, vote, reply).await,
+            Msg::Answer(question, answer, reply) => self.answer(question, answer, reply).await,
             Msg::Status(client, reply) => {
                 let _ = reply.send(self.live(client.as_ref()).map(|()| self.status()));
             }

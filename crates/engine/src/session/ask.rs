@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdpoint_model::answers::Answers;
 use holdpoint_model::asked::Asked;
-use holdpoint_model::ids::{CallId, Generation, QuestionId, RecordId, RequestId};
+use holdpoint_model::ids::{CallId, ClientId, Generation, QuestionId, RecordId, RequestId};
 use holdpoint_model::policy::Forbidden;
 use holdpoint_model::question::{self, parse_questions};
 use holdpoint_model::session::{
@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::actor::{Actor, Link, Pending};
-use super::message::{AnswerRequest, Receipt, VoteOutcome, VoteRequest};
+use super::message::{Answer, AnswerRequest, Receipt, VoteOutcome, VoteRequest};
 use crate::error::EngineError;
 use crate::port::Respond;
 use crate::wire::question as wire;
@@ -102,13 +102,20 @@ impl Actor {
         }
     }
 
-    /// A vote on the peer's route, in the order of its checks (WIRE c.2).
-    pub(super) async fn vote(
+    /// A vote on the peer's route (WIRE c.2).
+    pub(super) async fn vote(&mut self, request: RequestId, vote: VoteRequest, reply: Answer<VoteOutcome>) {
+        let (client, by) = (vote.voter.client.clone(), vote.by.clone());
+        let outcome = self.take_vote(&request, vote).await;
+        self.answered(outcome, &by, request.as_str(), client, reply).await;
+    }
+
+    /// Takes a vote in the order of its checks.
+    async fn take_vote(
         &mut self,
-        request: RequestId,
+        request: &RequestId,
         vote: VoteRequest,
-    ) -> Result<VoteOutcome, EngineError> {
-        let Some(question) = self.by_request(&request).await? else {
+    ) -> Result<(VoteOutcome, Vec<Event>), EngineError> {
+        let Some(question) = self.by_request(request).await? else {
             return Err(Rejection::UnknownQuestion.into());
         };
         self.known(vote.voter.client.as_ref())?;
@@ -123,25 +130,18 @@ impl Actor {
         let dropped = Answers::lenient(vote.answers.as_ref(), question.body.questions())
             .map(|lenient| lenient.dropped)
             .unwrap_or_default();
-        let outcome = if question.is_open() {
-            let command = Command::Vote {
-                request: request.clone(),
-                voter: vote.voter,
-                by: vote.by.clone(),
-                option: vote.option,
-                answers: vote.answers,
-            };
-            self.execute(command).await.map(|_| ())
-        } else {
-            Err(settled_rejection(&question).into())
-        };
-        match outcome {
-            Ok(()) => Ok(VoteOutcome { dropped }),
-            Err(error) => {
-                self.note_refused(&error, &vote.by, request.as_str());
-                Err(error)
-            }
+        if !question.is_open() {
+            return Err(settled_rejection(&question).into());
         }
+        let command = Command::Vote {
+            request: request.clone(),
+            voter: vote.voter,
+            by: vote.by,
+            option: vote.option,
+            answers: vote.answers,
+        };
+        let events = self.commit(command).await?;
+        Ok((VoteOutcome { dropped }, events))
     }
 
     /// The question that was ever asked here under this request id. Old ones are in the ledger only.
@@ -154,29 +154,28 @@ impl Actor {
     }
 
     /// An answer on our own route (D2).
-    pub(super) async fn answer(
+    pub(super) async fn answer(&mut self, id: QuestionId, request: AnswerRequest, reply: Answer<Receipt>) {
+        let (client, by) = (request.voter.client.clone(), request.by.clone());
+        let outcome = self.take_answer(id, request).await;
+        self.answered(outcome, &by, "", client, reply).await;
+    }
+
+    async fn take_answer(
         &mut self,
         id: QuestionId,
         request: AnswerRequest,
-    ) -> Result<Receipt, EngineError> {
-        let response = request.response.as_ref().map(ToString::to_string);
-        let by = request.by.clone();
-        let command = Command::Answer {
-            question: id.clone(),
-            generation: request.generation,
-            voter: request.voter,
-            by: request.by,
-            choice: request.choice,
-            response: request.response,
-        };
-        let outcome = self.execute(command).await;
-        let events = match outcome {
-            Ok(events) => events,
-            Err(error) => {
-                self.note_refused(&error, &by, "");
-                return Err(error);
-            }
-        };
+    ) -> Result<(Receipt, Vec<Event>), EngineError> {
+        let response = request.response.clone();
+        let events = self
+            .commit(Command::Answer {
+                question: id.clone(),
+                generation: request.generation,
+                voter: request.voter,
+                by: request.by,
+                choice: request.choice,
+                response: request.response,
+            })
+            .await?;
         let Some(question) = self.state.question(&id) else {
             return Err(Rejection::UnknownQuestion.into());
         };
@@ -187,9 +186,35 @@ impl Actor {
         } else {
             "waking"
         };
-        let receipt = wire::receipt(question, response.as_deref(), delivery);
+        let receipt = wire::receipt(question, response.as_ref().map(AsRef::as_ref), delivery);
         let counted = events.iter().any(|event| matches!(event, Event::Voted { .. })) || question.is_open();
-        Ok(if counted { Receipt::Recorded(receipt) } else { Receipt::Settled(receipt) })
+        Ok((if counted { Receipt::Recorded(receipt) } else { Receipt::Settled(receipt) }, events))
+    }
+
+    /// Tells the answerer what became of it, and then the world. What was committed is true for them at once; the
+    /// stream and the agent need not be in their way.
+    async fn answered<T>(
+        &mut self,
+        outcome: Result<(T, Vec<Event>), EngineError>,
+        by: &Answerer,
+        request: &str,
+        client: Option<ClientId>,
+        reply: Answer<T>,
+    ) {
+        match outcome {
+            Ok((outcome, events)) => {
+                let _ = reply.send(Ok(outcome));
+                // Whoever was told gets to write it now, and not after what follows here.
+                tokio::task::yield_now().await;
+                self.act(&events);
+            }
+            Err(error) => {
+                self.note_refused(&error, by, request);
+                self.wake_if_not_asked(&error, client);
+                let _ = reply.send(Err(error));
+            }
+        }
+        self.wake_if_decided();
     }
 
     /// Tells the stream of a vote that did not count, and the audit of one that was not allowed.

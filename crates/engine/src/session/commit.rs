@@ -1,45 +1,55 @@
 //! The write path: decide, commit, evolve, and only then act (`ARCHITECTURE`, "The core is pure"; I1).
 
+use std::collections::BTreeSet;
+
 use futures::StreamExt as _;
 use holdpoint_ledger::{Append, AppendError, SessionRow, Urgency};
-use holdpoint_model::session::{Command, Context, Event, Question, Session, decide};
+use holdpoint_model::session::{Command, Context, Event, Session, decide};
 
 use super::actor::{Actor, Link};
+use super::book::Book;
 use crate::error::EngineError;
 use crate::port::{Exit, Reply};
 
 impl Actor {
-    /// Decides a command and commits what follows before anything is told to anybody. The events are returned
-    /// after they have taken effect.
+    /// Decides a command, commits what follows before anything is told to anybody, and acts on it.
+    pub(super) async fn execute(&mut self, command: Command) -> Result<Vec<Event>, EngineError> {
+        let events = self.commit(command).await?;
+        self.act(&events);
+        Ok(events)
+    }
+
+    /// Decides a command and commits what follows. When this returns, the events have taken effect here, and nobody
+    /// knows: the caller tells whoever waits for the commit alone, and then [acts](Self::act).
     ///
     /// Where an earlier deferred commit was lost, the session starts over from what the ledger holds, and the
     /// caller learns that nothing was accepted.
-    pub(super) async fn execute(&mut self, command: Command) -> Result<Vec<Event>, EngineError> {
-        let outcome = self.commit(command).await;
+    pub(super) async fn commit(&mut self, command: Command) -> Result<Vec<Event>, EngineError> {
+        let outcome = self.try_commit(command).await;
         if let Err(Failed::Behind(error)) = &outcome {
             self.start_over(error).await;
         }
         outcome.map_err(EngineError::from)
     }
 
-    async fn commit(&mut self, command: Command) -> Result<Vec<Event>, Failed> {
+    async fn try_commit(&mut self, command: Command) -> Result<Vec<Event>, Failed> {
         let events = decide(&self.state, command, &self.context_now()).map_err(EngineError::from)?;
         if events.is_empty() {
             return Ok(events);
         }
-        let (next, append) = self.prepare(&events, Urgency::Now)?;
-        match self.shared.ledger.append(append).await {
-            Ok(()) => {}
-            Err(error @ AppendError::Conflict { .. }) => return Err(Failed::Behind(error)),
-            Err(error) => return Err(Failed::Refused(error.into())),
+        let append = self.prepare(&events, Urgency::Now)?;
+        let at = append.at;
+        if let Err(error) = self.shared.ledger.append(append).await {
+            self.state.fall_back();
+            return Err(match error {
+                AppendError::Conflict { .. } => Failed::Behind(error),
+                AppendError::Unavailable(_) | AppendError::Shut => Failed::Refused(error.into()),
+            });
         }
         if events.iter().any(|event| matches!(event, Event::Settled { .. })) {
             holdpoint_crashpoint::hit("daemon.answer_committed");
         }
-        self.state = next;
-        for event in &events {
-            self.react(event, &events);
-        }
+        self.state.take(&events, at);
         Ok(events)
     }
 
@@ -57,14 +67,20 @@ impl Actor {
     ) -> Result<Vec<Event>, EngineError> {
         let events = decide(&self.state, command, &self.context_now())?;
         if !events.is_empty() {
-            let (next, append) = self.prepare(&events, Urgency::Lazy)?;
+            let append = self.prepare(&events, Urgency::Lazy)?;
+            let at = append.at;
             self.lazy.push(follow(self.shared.ledger.append(append)));
-            self.state = next;
-            for event in &events {
-                self.react(event, &events);
-            }
+            self.state.take(&events, at);
+            self.act(&events);
         }
         Ok(events)
+    }
+
+    /// Tells the world what was committed.
+    pub(super) fn act(&mut self, events: &[Event]) {
+        for event in events {
+            self.react(event, events);
+        }
     }
 
     /// A deferred commit was lost, so the ledger knows less than was done: what it holds is true, and everything
@@ -92,7 +108,11 @@ impl Actor {
         self.mark = None;
         let mut outcome = self.fold().await;
         if outcome.is_ok() {
-            outcome = self.commit(Command::Recover).await.map(|_| ()).map_err(EngineError::from);
+            outcome = self
+                .try_commit(Command::Recover)
+                .await
+                .map(|events| self.act(&events))
+                .map_err(EngineError::from);
         }
         if outcome.is_err() || !was_live || !self.try_again_later() {
             self.give_up(&Exit { stderr_tail: error.to_string(), ..Exit::default() });
@@ -102,35 +122,27 @@ impl Actor {
     /// Reads the session from the ledger.
     pub(super) async fn fold(&mut self) -> Result<(), EngineError> {
         let stored = self.shared.ledger.events(&self.id).await?;
-        self.state =
-            Session::fold(self.id.clone(), stored.into_iter().map(|stored| (stored.at, stored.event)))?;
+        let events = stored.into_iter().map(|stored| (stored.at, stored.event));
+        self.state = Book::new(Session::fold(self.id.clone(), events)?);
         Ok(())
     }
 
-    fn prepare(&self, events: &[Event], urgency: Urgency) -> Result<(Session, Append), EngineError> {
+    /// Lets the events happen ahead of their commit, and makes what is committed.
+    fn prepare(&mut self, events: &[Event], urgency: Urgency) -> Result<Append, EngineError> {
         let at = self.shared.world.now();
-        let mut next = self.state.clone();
-        for event in events {
-            next.evolve(event, at)?;
-        }
-        let mut touched: Vec<_> = events.iter().filter_map(Event::generation).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        let questions: Vec<Question> = touched
-            .iter()
-            .filter_map(|generation| next.questions.get(generation))
-            .map(|q| q.as_ref().clone())
-            .collect();
-        let append = Append {
-            session: self.id.clone(),
-            expected: self.state.version,
+        let expected = self.state.version;
+        let next = self.state.go_ahead(events, at)?;
+        let touched: BTreeSet<_> = events.iter().filter_map(Event::generation).collect();
+        let questions = touched.iter().filter_map(|generation| next.questions.get(generation)).cloned();
+        Ok(Append {
+            session: next.id.clone(),
+            expected,
             at,
             events: events.to_vec(),
-            row: row(&next),
-            questions,
+            row: row(next),
+            questions: questions.collect(),
             urgency,
-        };
-        Ok((next, append))
+        })
     }
 
     pub(super) fn context_now(&self) -> Context {

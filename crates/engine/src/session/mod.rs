@@ -3,6 +3,7 @@
 mod actor;
 mod ask;
 mod attach;
+mod book;
 mod commit;
 mod effects;
 mod message;

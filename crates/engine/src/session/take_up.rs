@@ -354,12 +354,8 @@ impl Actor {
 
     /// A vote that only counts needs a question that is being asked: the session is woken, and the voter told to
     /// vote again (V2).
-    pub(super) fn wake_if_not_asked<T>(
-        &mut self,
-        outcome: &Result<T, EngineError>,
-        client: Option<ClientId>,
-    ) {
-        let not_asked = matches!(outcome, Err(EngineError::Rejected(Rejection::NotAsked)));
+    pub(super) fn wake_if_not_asked(&mut self, error: &EngineError, client: Option<ClientId>) {
+        let not_asked = matches!(error, EngineError::Rejected(Rejection::NotAsked));
         if not_asked && !matches!(self.link, Link::TakingUp(_)) && self.can_ask_again() {
             self.begin_take_up(Vec::new(), None, OnBehalf::Somebody(client));
         }

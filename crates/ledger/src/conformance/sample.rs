@@ -1,5 +1,7 @@
 //! Appends to test with.
 
+use std::sync::Arc;
+
 use holdpoint_model::ids::{CallId, Generation, Micros, QuestionId, RecordId, RequestId, SessionId};
 use holdpoint_model::policy::Capture;
 use holdpoint_model::question::{Choice, Question as Asks};
@@ -82,7 +84,7 @@ impl Book {
             at: Micros(at),
             events,
             row: self.row.clone(),
-            questions,
+            questions: questions.into_iter().map(Arc::new).collect(),
             urgency: Urgency::Now,
         }
     }

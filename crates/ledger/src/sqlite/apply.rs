@@ -148,53 +148,64 @@ fn write_session(
 fn write_question(
     connection: &Connection,
     session: i64,
-    question: &EncodedQuestion,
+    row: &EncodedQuestion,
     run: u64,
 ) -> Result<(), ApplyError> {
+    let question = row.question.as_ref();
     let stored: Option<(i64, i64)> = connection
         .prepare_cached("SELECT ref, session FROM questions WHERE id = ?1")?
         .query_row([question.id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let row = match stored {
+    let stored = match stored {
         Some((_, of)) if of != session => {
             return Err(ApplyError::Refused(format!("the question {} is of another session", question.id)));
         }
-        Some((row, _)) => {
+        Some((stored, _)) => {
             // What it asks, and when, is as it was: a question is never edited.
             connection
                 .prepare_cached("UPDATE questions SET state = ?2, run = ?3, head = ?4 WHERE ref = ?1")?
-                .execute(params![row, question.state, run, question.head])?;
-            row
+                .execute(params![stored, row.state(), run, row.head])?;
+            stored
         }
-        None => {
-            let row: i64 = connection
-                .prepare_cached(
-                    "INSERT INTO questions (id, session, asked_at, state, permission, run, head) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING ref",
-                )?
-                .query_row(
-                    params![
-                        question.id.as_str(),
-                        session,
-                        question.asked_at.0,
-                        question.state,
-                        question.permission,
-                        run,
-                        question.head,
-                    ],
-                    |row| row.get(0),
-                )?;
-            connection
-                .prepare_cached("INSERT INTO bodies (question, body) VALUES (?1, ?2)")?
-                .execute(params![row, question.body])?;
-            row
-        }
+        None => insert_question(connection, session, row, run)?,
     };
     // A request id that was ever another question's stays its (R17: an alias never reaches another question).
     let mut statement = connection
         .prepare_cached("INSERT INTO requests (id, question) VALUES (?1, ?2) ON CONFLICT (id) DO NOTHING")?;
     for request in &question.requests {
-        statement.execute(params![request.as_str(), row])?;
+        statement.execute(params![request.as_str(), stored])?;
     }
     Ok(())
+}
+
+fn insert_question(
+    connection: &Connection,
+    session: i64,
+    row: &EncodedQuestion,
+    run: u64,
+) -> Result<i64, ApplyError> {
+    let question = row.question.as_ref();
+    let body =
+        row.body().map_err(|error| ApplyError::Refused(format!("question {}: {error}", question.id)))?;
+    let stored: i64 = connection
+        .prepare_cached(
+            "INSERT INTO questions (id, session, asked_at, state, permission, run, head) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING ref",
+        )?
+        .query_row(
+            params![
+                question.id.as_str(),
+                session,
+                question.asked_at.0,
+                row.state(),
+                !question.body.is_question(),
+                run,
+                row.head,
+            ],
+            |row| row.get(0),
+        )?;
+    connection
+        .prepare_cached("INSERT INTO bodies (question, body) VALUES (?1, ?2)")?
+        .execute(params![stored, body])?;
+    Ok(stored)
 }
