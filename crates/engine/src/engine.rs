@@ -397,6 +397,10 @@ impl Engine {
     /// # Errors
     /// See [`EngineError`]; the question is as it was.
     pub async fn answer(&self, id: &QuestionId, answer: AnswerRequest) -> Result<Receipt, EngineError> {
+        // Who asks it now knows all of it.
+        if let Some(session) = self.shared.asker(id) {
+            return self.wake(&session, |reply| Msg::Answer(id.clone(), answer, reply)).await;
+        }
         let Some(row) = self.shared.ledger.question(id).await? else {
             return Err(Rejection::UnknownQuestion.into());
         };
@@ -412,9 +416,7 @@ impl Engine {
             let response = response.map(AsRef::as_ref);
             return Ok(Receipt::Settled(question_wire::receipt(&question, response, delivery)));
         }
-        let session = row.session.session.clone();
-        let question = id.clone();
-        self.wake(&session, |reply| Msg::Answer(question, answer, reply)).await
+        self.wake(&row.session.session, |reply| Msg::Answer(id.clone(), answer, reply)).await
     }
 
     /// Questions, oldest first (D2). Also says which can be answered now.

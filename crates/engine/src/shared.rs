@@ -1,11 +1,11 @@
 //! What all actors share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_ledger::Ledger;
-use holdpoint_model::ids::SessionId;
+use holdpoint_model::ids::{QuestionId, SessionId};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -27,6 +27,9 @@ pub(crate) struct Shared {
     pub(crate) stop: CancellationToken,
     pub(crate) tasks: TaskTracker,
     actors: Mutex<BTreeMap<SessionId, Handle>>,
+    /// Whose the questions are that people can answer now: an answer to one of these need not ask the ledger. As
+    /// many as the live sessions may ask. That one is left in it does no harm: a question never changes its session.
+    asked: Mutex<HashMap<QuestionId, SessionId>>,
     /// Places of sessions that are on their way to life, and how many wait for each.
     reserved: Mutex<BTreeMap<SessionId, usize>>,
     serials: AtomicU64,
@@ -67,6 +70,7 @@ impl Shared {
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             actors: Mutex::new(BTreeMap::new()),
+            asked: Mutex::default(),
             reserved: Mutex::new(BTreeMap::new()),
             serials: AtomicU64::new(1),
         }
@@ -97,6 +101,25 @@ impl Shared {
         }
         *reserved.entry(session.clone()).or_default() += 1;
         Ok(Place { shared: Arc::clone(self), session: session.clone() })
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<QuestionId, SessionId>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// People can answer a question now.
+    pub(crate) fn asks(&self, question: &QuestionId, session: &SessionId) {
+        self.asked().insert(question.clone(), session.clone());
+    }
+
+    /// They cannot any more.
+    pub(crate) fn asks_no_more(&self, question: &QuestionId) {
+        self.asked().remove(question);
+    }
+
+    /// The session that asks a question now.
+    pub(crate) fn asker(&self, question: &QuestionId) -> Option<SessionId> {
+        self.asked().get(question).cloned()
     }
 
     /// How many sessions have an actor.

@@ -224,6 +224,9 @@ impl Actor {
                 _ = self.lazy.next() => {}
             }
         }
+        for question in self.state.questions.values() {
+            self.shared.asks_no_more(&question.id);
+        }
         self.shared.forget(&self.id, self.serial);
         self.mailbox.close();
         self.hand_over().await;

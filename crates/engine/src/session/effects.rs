@@ -222,12 +222,14 @@ impl Actor {
             session = %self.id, question = %question.id, %generation, request = %asking.request,
             restored = question.is_restored(), "a question waits"
         );
+        self.shared.asks(&question.id, &self.id);
         self.publish(wire::request_event(&self.id, &question, asking));
         holdpoint_crashpoint::hit("daemon.ask_published");
     }
 
     /// An asking is over: the agent is answered, and the stream told.
     fn resolve(&mut self, question: &Question, unasked: Option<UnaskedCause>) {
+        self.shared.asks_no_more(&question.id);
         let requests = self.answer_agent(question);
         let told: Vec<String> = if requests.is_empty() {
             question.requests.last().map(ToString::to_string).into_iter().collect()
