@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use holdpoint_model::ids::ClientId;
+use holdpoint_model::ids::{CallId, ClientId};
 use holdpoint_model::session::{Command, Info, Rejection, TurnEnd, UnaskedCause};
 use holdpoint_transcript::replay::Finalise;
 use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link, Made};
 use super::message::{Answer, Attached, LoadAction, LoadRequest, Replay};
-use super::take_up::{OnBehalf, asked_calls, open_calls};
+use super::take_up::{OnBehalf, asked_calls};
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
 use crate::frame::{Event, Frame, Told};
@@ -27,14 +27,14 @@ pub(super) struct Waiter {
 }
 
 /// Which calls without a result stay open in a history that is returned (R1, R2, R4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spare {
     /// None: nothing will be asked again for this one who waits.
     Nothing,
     /// Those that people can answer now; and of a turn that runs, those whose results are on their way.
     AskedNow,
     /// Those that are about to be asked again.
-    Open,
+    These(BTreeSet<CallId>),
 }
 
 /// A history that was read while the session was taken up.
@@ -216,19 +216,13 @@ impl Actor {
             Spare::Nothing => Finalise::all(),
             Spare::AskedNow if self.state.running().is_some() => Finalise::Leave,
             Spare::AskedNow => Finalise::Close { spare: asked_calls(&self.state) },
-            Spare::Open => Finalise::Close { spare: open_calls(&self.state) },
+            Spare::These(spare) => Finalise::Close { spare },
         };
-        let mut wanted = Wanted { end: Some(end), records: waiter.request.page_size, finalise };
-        let (transcripts, session) = (Arc::clone(&self.shared.transcripts), self.id.clone());
+        let wanted = Wanted { end: Some(end), records: waiter.request.page_size, finalise };
+        let reading = self.shared.transcripts.window(&self.id, wanted);
         let done = self.done.clone();
         self.shared.tasks.spawn(async move {
-            if spare == Spare::Open
-                && let Finalise::Close { spare } = &mut wanted.finalise
-            {
-                // A question that no daemon has heard of yet is known to the end of the file only (R4).
-                spare.extend(transcripts.dangling(&session).await.unwrap_or_default());
-            }
-            let read = transcripts.window(&session, wanted).await;
+            let read = reading.await;
             let done_read = ReadDone { waiter, read, journal_from, cursor: None, numbered: false };
             let _ = done.send(Done::Read(Box::new(done_read))).await;
         });

@@ -244,7 +244,7 @@ impl Actor {
             }
             FirstRead { read, cursor: self.bus.last_id(), numbered: fresh }
         });
-        let restoring =
+        let mut restoring =
             taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
         self.unrestorable.clear();
         if ours
@@ -257,13 +257,22 @@ impl Actor {
             let open = self.state.open().filter(|question| question.body.is_question());
             self.unrestorable = open.map(|question| question.generation).collect();
         }
+        // What a crash kept from the ledger is asked as well as what it knows (R4).
+        let mut to_be_asked = open_calls(&self.state);
         if let Some(tail) = taken.tail {
+            to_be_asked.extend(tail.open.iter().cloned());
             let tail = Tail { turn: tail.turn, open: tail.open, last_prompt: tail.last_prompt, restoring };
             self.note(Command::Reconcile { tail });
         }
         if restoring && let OnBehalf::Somebody(client) = &taking.on_behalf {
             let fresh = self.shared.world.prompt_id();
-            self.note(Command::AdmitRestore { fresh, client: client.clone() });
+            // Durable before the agent is told, as every start of a turn: it writes under this prompt's id, and after a
+            // crash its last records must be known for what they are (D5).
+            let admitted = self.execute(Command::AdmitRestore { fresh, client: client.clone() }).await;
+            if let Err(error) = admitted {
+                tracing::warn!(session = %self.id, %error, "the restore was not admitted");
+                restoring = false;
+            }
         }
         tracing::info!(
             session = %self.id, restoring, suppressed = taking.suppress, waiters = taking.waiters.len(),
@@ -275,11 +284,12 @@ impl Actor {
             .partition(|waiter| !taking.suppress || waiter.request.client.is_none());
         for waiter in served {
             let spare = match waiter.request.client {
-                Some(_) if restoring => Spare::Open,
+                Some(_) if restoring => Spare::These(to_be_asked.clone()),
                 _ => Spare::Nothing,
             };
             // The first that it fits gets the history that was read; there is seldom a second, who reads for himself.
-            let fits = spared == (spare == Spare::Open) && waiter.request.action == LoadAction::Load;
+            let fits =
+                spared == matches!(spare, Spare::These(_)) && waiter.request.action == LoadAction::Load;
             let read = if fits { read.take() } else { None };
             self.serve(waiter, read, spare);
         }
@@ -304,7 +314,7 @@ impl Actor {
     async fn resume_queue(&mut self) {
         let waits =
             self.shared.config.restore && self.state.open().any(|question| question.body.is_question());
-        if !waits || self.queue_is_fresh {
+        if (!waits || self.queue_is_fresh) && matches!(self.link, Link::Up { .. }) {
             self.start_waiting().await;
         }
     }
@@ -424,7 +434,7 @@ fn loads_of(waiters: &[Waiter]) -> bool {
 }
 
 /// The calls of open questions: those that are asked, and those that a restore is about to ask.
-pub(super) fn open_calls(state: &holdpoint_model::session::Session) -> BTreeSet<CallId> {
+fn open_calls(state: &holdpoint_model::session::Session) -> BTreeSet<CallId> {
     state
         .open()
         .filter(|question| question.body.is_question())

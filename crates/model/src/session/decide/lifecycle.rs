@@ -4,7 +4,7 @@ use crate::ids::ClientId;
 use crate::session::command::{Context, Tail};
 use crate::session::event::Event;
 use crate::session::rejection::Rejection;
-use crate::session::state::{CloseCause, Info, Origin, Session, TurnEnd};
+use crate::session::state::{CloseCause, Info, Origin, Session, State, TurnEnd};
 
 pub(super) fn open(session: &Session, info: Info) -> Result<Vec<Event>, Rejection> {
     if session.info.is_some() { Err(Rejection::AlreadyOpen) } else { Ok(vec![Event::Opened { info }]) }
@@ -81,6 +81,13 @@ pub(super) fn reconcile(session: &Session, tail: &Tail, context: &Context) -> Ve
             events.push(Event::Delivered { generation: question.generation });
         }
     }
+    // What was decided since is on its way to the agent, and then the turn goes on by itself (R20): under the prompt
+    // id that its client waits for (R15).
+    waits |=
+        session.undelivered().filter(|question| dangles(question)).any(|question| match &question.state {
+            State::Settled(_) => question.body.is_question(),
+            State::Open | State::Closed { .. } => false,
+        });
     if let Some(turn) = session.interrupted() {
         let id = turn.origin.prompt();
         let begun = tail.last_prompt.as_ref() == Some(id);

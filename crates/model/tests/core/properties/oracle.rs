@@ -522,6 +522,8 @@ impl Book {
             let newest = self.newest(row.turn.as_deref(), &row.call) == Some(at);
             match (&row.fate, dangles) {
                 (Fate::Waiting, true) => waits |= !row.consent,
+                // R20: the agent is told, and the turn goes on.
+                (Fate::Decided { .. }, true) if newest => waits |= !row.consent && !row.in_history,
                 (Fate::Waiting, false) if !row.consent => {
                     self.end_row(at, "orphan_repair");
                     self.rows[at].in_history = true;
