@@ -106,14 +106,17 @@ fn checks(settings: &Settings, found: &Found, machine: &Machine) -> Vec<Check> {
     }
     all.push(model(found, machine, said));
     all.push(data_dir(settings, found, machine));
+    all.extend(ledger(found));
     if let Some(questions) = &found.questions {
         all.push(waiting(questions));
     }
+    let has_ledger = found.status.pointer("/runtime/ledger").is_some();
     for issue in found.status.get("issues").and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| issue.get(key).and_then(Value::as_str).unwrap_or_default();
         let grade = match text("severity") {
+            "error" if has_ledger && text("code").starts_with("ledger_") => continue,
             "error" => Grade::Fail,
-            // For information: what it is about has a line of its own.
+            // What it is about has a line of its own.
             "info" => continue,
             _ => Grade::Warn,
         };
@@ -275,6 +278,25 @@ fn data_dir(settings: &Settings, found: &Found, machine: &Machine) -> Check {
     }
 }
 
+/// Whether the daemon's ledger takes what is to be kept, by the daemon's word.
+fn ledger(found: &Found) -> Option<Check> {
+    let ledger = said(found, &["/runtime/ledger"])?;
+    let trouble = |key: &str| {
+        let text = |field: &str| one_line(ledger[key][field].as_str().unwrap_or_default(), 200);
+        ledger.get(key).map(|_| (text("since"), text("reason")))
+    };
+    Some(if let Some((since, reason)) = trouble("refusing") {
+        let what = format!("refuses to commit since {since}: {reason}");
+        check("ledger", Grade::Fail, what)
+            .next("make room in the data directory, or make it writable; nothing is accepted until then")
+    } else if let Some((since, reason)) = trouble("unreadable") {
+        check("ledger", Grade::Fail, format!("cannot be read since {since}: {reason}"))
+            .next("look into the daemon's log, and at the disk")
+    } else {
+        check("ledger", Grade::Ok, "takes what is to be kept")
+    })
+}
+
 fn waiting(questions: &Result<Vec<QuestionView>, ClientError>) -> Check {
     match questions {
         Err(error) => check("inbox", Grade::Fail, error.to_string()),
@@ -382,6 +404,32 @@ mod tests {
         warn inbox      2 wait for you, 1 of them only once the daemon runs with --restore-ask-user-question
                         → holdpoint inbox
         warn daemon says shown nowhere (unshown_question)
+        ");
+    }
+
+    #[test]
+    fn i1_with_a_ledger_that_refuses() {
+        let say_of = |ledger: Value| {
+            let found = Found {
+                health: Ok(json!({"status": "ok"})),
+                capabilities: None,
+                status: json!({"daemon": {"model": "gpt-x", "dataDir": "/"}, "runtime": {"ledger": ledger},
+                    "issues": [{"code": "ledger_unavailable", "severity": "error", "message": "the same at length"}]}),
+                questions: None,
+            };
+            let text = say(&found);
+            text.lines().skip_while(|line| !line.contains(" ledger ")).collect::<Vec<_>>().join("\n")
+        };
+        insta::assert_snapshot!(say_of(json!({"state": "ok"})), @"ok   ledger     takes what is to be kept");
+        let trouble =
+            json!({"since": "2026-01-02T03:04:05.000Z", "reason": "database or disk is full", "count": 3});
+        insta::assert_snapshot!(say_of(json!({"state": "failing", "refusing": trouble})), @"
+        fail ledger     refuses to commit since 2026-01-02T03:04:05.000Z: database or disk is full
+                        → make room in the data directory, or make it writable; nothing is accepted until then
+        ");
+        insta::assert_snapshot!(say_of(json!({"state": "degraded", "unreadable": trouble})), @"
+        fail ledger     cannot be read since 2026-01-02T03:04:05.000Z: database or disk is full
+                        → look into the daemon's log, and at the disk
         ");
     }
 

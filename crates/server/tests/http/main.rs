@@ -6,6 +6,7 @@
 mod access;
 mod asker;
 mod audit;
+mod bounds;
 mod health;
 mod inbox;
 mod limits;

@@ -182,7 +182,7 @@ impl Life {
         let request = Request::new("GET", &format!("/session/{}/events", session.id));
         let response = request.on(&mut stream, self.daemon.port).await;
         assert_eq!(response.status, 200, "{response:?}");
-        Events { stream, raw: Vec::new(), text: String::new() }
+        Events::over(stream)
     }
 
     /// What the stream tells of requests up to now: a title is given, and read up to.
@@ -227,6 +227,11 @@ pub(crate) struct Events {
 }
 
 impl Events {
+    /// Of a response whose head has been read.
+    pub(crate) fn over(stream: TcpStream) -> Self {
+        Self { stream, raw: Vec::new(), text: String::new() }
+    }
+
     /// The next event; `None` when the stream has ended.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
