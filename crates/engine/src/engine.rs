@@ -208,8 +208,11 @@ impl Engine {
         if self.shared.ledger.session(id).await?.is_some() {
             return Ok(true);
         }
-        let summary = self.shared.transcripts.summary(id).await;
-        Ok(summary.map_err(EngineError::Transcript)?.is_some())
+        match self.shared.transcripts.summary(id).await {
+            // It cannot be read here, and is there all the same.
+            Err(TranscriptError::Newer { .. }) => Ok(true),
+            summary => Ok(summary?.is_some()),
+        }
     }
 
     /// Loads or resumes a session.

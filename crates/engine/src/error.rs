@@ -84,12 +84,24 @@ pub enum EngineError {
     /// The transcript cannot be read.
     #[error("the transcript cannot be read: {0}")]
     Transcript(String),
+    /// The transcript was written by a newer version.
+    #[error("{0}")]
+    TranscriptNewer(String),
     /// Too many readers.
     #[error(transparent)]
     TooManyReaders(#[from] TooManyReaders),
     /// The daemon is stopping.
     #[error("the daemon is stopping")]
     Stopping,
+}
+
+impl From<holdpoint_transcript::ReadError> for EngineError {
+    fn from(error: holdpoint_transcript::ReadError) -> Self {
+        match error {
+            holdpoint_transcript::ReadError::Newer { .. } => Self::TranscriptNewer(error.to_string()),
+            other => Self::Transcript(other.to_string()),
+        }
+    }
 }
 
 impl From<AppendError> for EngineError {

@@ -77,7 +77,7 @@ pub trait Transcripts: Send + Sync + 'static {
     /// The calls at the end of a history that a restore would leave open.
     fn dangling(&self, session: &SessionId) -> Reply<Result<BTreeSet<CallId>, String>>;
     /// What a list shows; `None` where there is no history.
-    fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, String>>;
+    fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, ReadError>>;
     /// How long the history is now, in bytes. Must not block.
     fn len(&self, session: &SessionId) -> u64;
     /// Copies a history to a new session, with what dangles closed (E7). Nothing happens where there is none.
@@ -161,10 +161,16 @@ impl Transcripts for TranscriptFiles {
         })
     }
 
-    fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, String>> {
+    fn summary(&self, session: &SessionId) -> Reply<Result<Option<Summary>, ReadError>> {
         let path = self.path(session);
-        blocking(move || {
-            Ok(found(head::head(&path))?.map(|head| Summary { cwd: head.cwd, title: head.title }))
+        Box::pin(async move {
+            let read = tokio::task::spawn_blocking(move || match head::head(&path) {
+                Ok(head) => Ok(Some(Summary { cwd: head.cwd, title: head.title })),
+                Err(ReadError::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            });
+            // The closure does not panic, and a blocking task that runs is not cancelled.
+            read.await.unwrap_or(Ok(None))
         })
     }
 

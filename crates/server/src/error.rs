@@ -136,6 +136,7 @@ impl From<EngineError> for ApiError {
                 tracing::error!(error = text, "a stored session cannot be read");
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, "storage_error", text)
             }
+            EngineError::TranscriptNewer(_) => Self::new(StatusCode::CONFLICT, TRANSCRIPT_FORMAT_NEWER, text),
             EngineError::TooManyReaders(_) => {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, "subscriber_limit_exceeded", text)
                     .with("limit", holdpoint_engine::bus::MAX_SUBSCRIBERS)

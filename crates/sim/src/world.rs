@@ -99,7 +99,10 @@ impl Transcripts for SimTranscripts {
         ready(Ok(restore.map(|restore| restore.spared()).unwrap_or_default()))
     }
 
-    fn summary(&self, session: &SessionId) -> holdpoint_engine::port::Reply<Result<Option<Summary>, String>> {
+    fn summary(
+        &self,
+        session: &SessionId,
+    ) -> holdpoint_engine::port::Reply<Result<Option<Summary>, ReadError>> {
         ready(Ok(self.0.lock().histories.contains_key(session).then(Summary::default)))
     }
 

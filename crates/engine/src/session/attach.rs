@@ -107,7 +107,7 @@ impl Actor {
     /// Takes a transcript in that the ledger does not know: a session that an editor ran, or a file that was
     /// put there. `false` where there is none.
     pub(super) async fn adopt(&mut self) -> Result<bool, EngineError> {
-        let head = self.shared.transcripts.summary(&self.id).await.map_err(EngineError::Transcript)?;
+        let head = self.shared.transcripts.summary(&self.id).await?;
         let Some(head) = head else { return Ok(false) };
         let info = Info {
             workspace_cwd: head.cwd.unwrap_or_else(|| self.shared.config.workspace.clone()),

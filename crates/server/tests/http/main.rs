@@ -10,6 +10,7 @@ mod bounds;
 mod health;
 mod inbox;
 mod limits;
+mod newer;
 mod paths;
 mod policies;
 mod rig;
