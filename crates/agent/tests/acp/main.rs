@@ -15,3 +15,5 @@ mod protocol;
 mod questions;
 #[cfg(test)]
 mod restore;
+#[cfg(test)]
+mod stopped;

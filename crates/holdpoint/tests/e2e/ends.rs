@@ -282,8 +282,8 @@ fn completed(event: &Value) -> bool {
 fn shown_as(view: &Value, call: &str) -> String {
     let lists = [&view["compactedReplay"], &view["liveJournal"]];
     let all = lists.iter().flat_map(|list| list.as_array().unwrap());
-    let of_call = all.map(|event| &event["data"]["update"]).filter(|update| update["toolCallId"] == call);
-    let last = of_call.last().map(|update| update["status"].as_str().unwrap().to_owned());
+    let mut of_call = all.map(|event| &event["data"]["update"]).filter(|update| update["toolCallId"] == call);
+    let last = of_call.next_back().map(|update| update["status"].as_str().unwrap().to_owned());
     // The first frame of a live question says "pending" (b.3); on replay it is "in_progress".
     last.map(|status| if status == "pending" { "in_progress".to_owned() } else { status }).unwrap_or_default()
 }

@@ -138,8 +138,8 @@ async fn ask(api: &Api, row: Row) -> Case {
 /// The last status of the session's call in a history. A live question's first frame says "pending" (b.3), and
 /// nothing more comes until it ends.
 fn status_of_call(updates: &[Value]) -> Option<&str> {
-    let calls = updates.iter().filter(|update| update["toolCallId"].is_string());
-    let status = calls.last().map(|update| update["status"].as_str().unwrap());
+    let mut calls = updates.iter().filter(|update| update["toolCallId"].is_string());
+    let status = calls.next_back().map(|update| update["status"].as_str().unwrap());
     status.map(|status| if status == "pending" { "in_progress" } else { status })
 }
 

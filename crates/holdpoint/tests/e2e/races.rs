@@ -29,8 +29,9 @@ async fn waiting(count: usize) -> (Rig, Vec<(Session, String, String)>) {
 fn shown(view: &Value) -> Option<&str> {
     let lists = [&view["compactedReplay"], &view["liveJournal"]];
     let all = lists.iter().flat_map(|list| list.as_array().unwrap());
-    let calls = all.map(|event| &event["data"]["update"]).filter(|update| update["toolCallId"].is_string());
-    calls.last().map(|update| update["status"].as_str().unwrap())
+    let mut calls =
+        all.map(|event| &event["data"]["update"]).filter(|update| update["toolCallId"].is_string());
+    calls.next_back().map(|update| update["status"].as_str().unwrap())
 }
 
 /// One asking of one question, in the ledger and for people.
