@@ -2,54 +2,76 @@
 
 use std::collections::BTreeMap;
 
-use holdpoint_ledger::{Ledger, MemoryLedger, QuestionFilter, SessionFilter, StateFilter};
+use holdpoint_ledger::{Ledger, QuestionFilter, SessionFilter, StateFilter, StoredEvent};
 use holdpoint_model::asked::Asked;
-use holdpoint_model::ids::{CallId, QuestionId, SessionId};
-use holdpoint_model::session::{CallKey, Decision, Event, Question, Session, State};
+use holdpoint_model::ids::{CallId, ClientId, Generation, PromptId, QuestionId, SessionId};
+use holdpoint_model::policy::Capture;
+use holdpoint_model::session::{Asking, CallKey, Decision, Event, Question, Session, Settlement, State};
 
-use crate::ledger::now;
+use crate::durable::now;
+use crate::ledger::{SimLedger, fold};
 use crate::store::{Record, Shared};
 
 /// Checks, and remembers what may not change any more.
 #[derive(Debug, Default)]
 pub(crate) struct Checker {
     ends: BTreeMap<QuestionId, State>,
+    /// How many events a session had: none of them goes away.
+    versions: BTreeMap<SessionId, u64>,
+    /// Of which version everything was in order. What has not changed needs no second look.
+    checked: BTreeMap<SessionId, (u64, usize)>,
+    /// So many acknowledgements were looked at.
+    acknowledged: usize,
 }
 
 /// Every session that the ledger knows, folded.
-pub(crate) fn sessions(ledger: &MemoryLedger) -> Vec<Session> {
+pub(crate) fn sessions(ledger: &dyn Ledger) -> Vec<Session> {
     let filter = SessionFilter { limit: 1000, ..SessionFilter::default() };
     let rows = now(ledger.sessions(filter)).unwrap_or_default();
     rows.into_iter().filter_map(|row| fold(ledger, &row.session)).collect()
 }
 
-fn fold(ledger: &MemoryLedger, id: &SessionId) -> Option<Session> {
-    let events = now(ledger.events(id)).ok()?;
-    Session::fold(id.clone(), events.into_iter().map(|stored| (stored.at, stored.event))).ok()
-}
-
 impl Checker {
-    /// Checks everything that must hold at any time.
-    pub(crate) fn check(&mut self, ledger: &MemoryLedger, store: &Shared) {
-        let filter = SessionFilter { limit: 1000, ..SessionFilter::default() };
-        for row in now(ledger.sessions(filter)).unwrap_or_default() {
-            let events: Vec<_> = now(ledger.events(&row.session))
-                .unwrap_or_default()
-                .into_iter()
-                .map(|e| (e.at, e.event))
-                .collect();
-            asked_once(&row.session, events.iter().map(|(_, event)| event), store);
-            match Session::fold(row.session.clone(), events.clone()) {
-                Ok(session) => self.session(&session, ledger, store),
-                Err(error) => {
-                    store.violation(format!("{} cannot be folded: {error}: {events:?}", row.session))
-                }
+    /// Checks everything that must hold at any time, as far as it may have changed.
+    pub(crate) fn check(&mut self, ledger: &SimLedger, store: &Shared) {
+        let durable = ledger.durable();
+        for session in ledger.sessions() {
+            let written = store.lock().histories.get(&session.id).map_or(0, |history| history.0.len());
+            let at = (session.version, written);
+            if self.checked.get(&session.id) == Some(&at) {
+                continue;
             }
+            let events = now(durable.events(&session.id)).unwrap_or_default();
+            self.grows_only(&session.id, session.version, store);
+            asked_once(&session.id, &events, store);
+            allowed(&session.id, &events, store);
+            ended_once(&session.id, &events, store);
+            in_order(&session.id, &events, store);
+            self.session(&session, durable, store);
+            self.checked.insert(session.id, at);
         }
-        self.acknowledged(ledger, store);
+        for session in ledger.broken() {
+            store.violation(format!("{session} cannot be folded"));
+        }
+        self.acknowledged(durable, store);
+        told(durable, store);
     }
 
-    fn session(&mut self, session: &Session, ledger: &MemoryLedger, store: &Shared) {
+    /// Checks all of it, changed or not.
+    pub(crate) fn check_all(&mut self, ledger: &SimLedger, store: &Shared) {
+        self.checked.clear();
+        self.acknowledged = 0;
+        self.check(ledger, store);
+    }
+
+    fn grows_only(&mut self, session: &SessionId, version: u64, store: &Shared) {
+        let before = self.versions.insert(session.clone(), version).unwrap_or(0);
+        if version < before {
+            store.violation(format!("I4: {session} had {before} events, and has {version}"));
+        }
+    }
+
+    fn session(&mut self, session: &Session, ledger: &dyn Ledger, store: &Shared) {
         for question in session.questions.values() {
             self.settled_once(question, store);
             // I5: the row is the fold.
@@ -112,9 +134,10 @@ impl Checker {
     }
 
     /// I4: what somebody was told is recorded, is recorded, and so for ever.
-    fn acknowledged(&self, ledger: &MemoryLedger, store: &Shared) {
-        let acknowledged = store.lock().acknowledged.clone();
-        for told in acknowledged {
+    fn acknowledged(&mut self, ledger: &dyn Ledger, store: &Shared) {
+        let new = store.lock().acknowledged[self.acknowledged..].to_vec();
+        self.acknowledged += new.len();
+        for told in new {
             let row = now(ledger.question(&told.question)).ok().flatten();
             let decision = row.as_ref().and_then(|row| decision(&row.question));
             if decision != Some(&told.decision) {
@@ -135,10 +158,10 @@ fn decision(question: &Question) -> Option<&Decision> {
 }
 
 /// I4: what is settled is never asked for again.
-fn asked_once<'a>(session: &SessionId, events: impl Iterator<Item = &'a Event>, store: &Shared) {
+fn asked_once(session: &SessionId, events: &[StoredEvent], store: &Shared) {
     let mut keys: BTreeMap<_, CallKey> = BTreeMap::new();
     let mut settled: Vec<CallKey> = Vec::new();
-    for event in events {
+    for event in events.iter().map(|stored| &stored.event) {
         match event {
             Event::Asked { generation, call, .. } => {
                 if settled.contains(call) {
@@ -148,6 +171,117 @@ fn asked_once<'a>(session: &SessionId, events: impl Iterator<Item = &'a Event>, 
             }
             Event::Settled { generation, .. } => settled.extend(keys.get(generation).cloned()),
             _ => {}
+        }
+    }
+}
+
+/// V2: who decided was allowed to, by the policy that was captured when the question was last put to people.
+fn allowed(session: &SessionId, events: &[StoredEvent], store: &Shared) {
+    let mut life = 0;
+    let mut asked: BTreeMap<Generation, &Asking> = BTreeMap::new();
+    let mut votes: BTreeMap<Generation, Vec<&ClientId>> = BTreeMap::new();
+    for event in events.iter().map(|stored| &stored.event) {
+        match event {
+            Event::LifeStarted { life: newer, .. } => life = *newer,
+            Event::Asked { generation, asking, .. } | Event::Reasked { generation, asking } => {
+                asked.insert(*generation, asking);
+                votes.remove(generation);
+            }
+            Event::Unasked { generation, .. } => drop(asked.remove(generation)),
+            Event::Voted { generation, ballot, .. } => {
+                votes.entry(*generation).or_default().push(&ballot.client)
+            }
+            Event::Settled { generation, settlement } => {
+                let asking = asked.get(generation).filter(|asking| asking.life == life);
+                let votes = votes.get(generation).map_or(&[][..], Vec::as_slice);
+                if let Some(asking) = asking
+                    && !may(&asking.capture, settlement, votes)
+                {
+                    let problem = format!("{settlement:?} under {:?}, after {votes:?}", asking.capture);
+                    store.violation(format!("V2: {session} was decided against its policy: {problem}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn may(capture: &Capture, settlement: &Settlement, votes: &[&ClientId]) -> bool {
+    if settlement.decision == (Decision::Declined { option_id: None }) {
+        // The outcome `cancelled` is everybody's.
+        return true;
+    }
+    let named = |clients: &std::collections::BTreeSet<ClientId>| {
+        settlement.by.client_id.as_ref().is_some_and(|client| clients.contains(client))
+    };
+    match capture {
+        Capture::FirstResponder | Capture::LocalOnly => true,
+        Capture::Designated { clients } => named(clients),
+        Capture::Consensus { clients, quorum } => {
+            let mut distinct = votes.to_vec();
+            distinct.extend(&settlement.by.client_id);
+            distinct.sort_unstable();
+            distinct.dedup();
+            named(clients) && distinct.len() >= *quorum
+        }
+    }
+}
+
+/// R15, I6: a turn ends once.
+fn ended_once(session: &SessionId, events: &[StoredEvent], store: &Shared) {
+    let mut ended: Vec<&PromptId> = Vec::new();
+    for stored in events {
+        if let Event::TurnEnded { prompt, .. } = &stored.event {
+            if ended.contains(&prompt) {
+                store.violation(format!("I6: the turn of {prompt} in {session} ended twice"));
+            }
+            ended.push(prompt);
+        }
+    }
+}
+
+/// D5: prompts are begun in the order in which they were accepted.
+fn in_order(session: &SessionId, events: &[StoredEvent], store: &Shared) {
+    let accepted = events.iter().filter_map(|stored| match &stored.event {
+        Event::PromptQueued { prompt } => Some(&prompt.id),
+        _ => None,
+    });
+    let accepted: Vec<_> = accepted.collect();
+    let history = store.lock().histories.get(session).cloned().unwrap_or_default();
+    let begun: Vec<_> = history
+        .0
+        .iter()
+        .filter_map(|record| match record {
+            // A copy has prompts of its original, which nobody accepted here.
+            Record::User { prompt: Some(id) } => accepted.iter().position(|accepted| *accepted == id),
+            _ => None,
+        })
+        .collect();
+    if !begun.is_sorted() {
+        store.violation(format!("D5: {session} began its prompts in the order {begun:?}"));
+    }
+}
+
+/// What people were told of clients and deletions is so.
+fn told(ledger: &dyn Ledger, store: &Shared) {
+    let (clients, deleted) = {
+        let mut store = store.lock();
+        (std::mem::take(&mut store.clients), store.deleted.clone())
+    };
+    for (session, client) in clients {
+        let known = fold(ledger, &session).is_some_and(|session| session.clients.contains(&client));
+        if !known {
+            store.violation(format!("R16: {client} was told its id, and {session} does not know it"));
+        }
+    }
+    for session in deleted {
+        let row = now(ledger.session(&session)).ok().flatten();
+        if row.is_none_or(|row| !row.deleted) || store.lock().histories.contains_key(&session) {
+            store.violation(format!("D6: {session} was deleted, and is there"));
+        }
+        let open = QuestionFilter { session: Some(session.clone()), limit: 1, ..QuestionFilter::default() };
+        if !now(ledger.questions(open)).unwrap_or_default().is_empty() {
+            store.violation(format!("D6: {session} was deleted, and a question of it is open"));
         }
     }
 }

@@ -3,31 +3,41 @@
 use std::sync::Arc;
 
 use holdpoint_engine::{AnswerRequest, CreateRequest, Engine, LoadAction, LoadRequest, Receipt, VoteRequest};
-use holdpoint_ledger::{Ledger, MemoryLedger, QuestionFilter, StateFilter};
+use holdpoint_ledger::Ledger;
 use holdpoint_model::answers::Answers;
-use holdpoint_model::ids::{ClientId, Generation, QuestionId, RequestId, ResponseId, SessionId};
+use holdpoint_model::ids::{ClientId, Generation, RequestId, ResponseId, SessionId};
 use holdpoint_model::policy::{Strategy, Voter};
-use holdpoint_model::session::{Answerer, Choice, Decision, Event, Question, State};
+use holdpoint_model::session::{Answerer, Choice, Decision, Event, Question, Session, State};
 use serde_json::{Value, json};
 
 use crate::agent::SimAgents;
-use crate::check::sessions;
-use crate::ledger::{SimLedger, now};
+use crate::crash::Crash;
+use crate::durable::now;
+use crate::ledger::{Disk, SimLedger};
 use crate::rng::Rng;
 use crate::store::{Acknowledged, Shared};
+use crate::stream::Reader;
+
+/// Most sessions that are made by asking for one; copies come on top.
+const SESSIONS: usize = 3;
+/// Most sessions of which somebody makes a copy.
+const COPIES: usize = 6;
 
 /// Everybody, in one life of the daemon.
+#[derive(Clone)]
 pub(crate) struct People {
     /// The daemon.
     pub(crate) engine: Engine,
     /// What is durable.
-    pub(crate) durable: Arc<MemoryLedger>,
+    pub(crate) durable: Arc<dyn Ledger>,
     /// Its ledger.
     pub(crate) ledger: Arc<SimLedger>,
     /// Its agents.
     pub(crate) agents: Arc<SimAgents>,
     /// What survives.
     pub(crate) store: Shared,
+    /// When it dies.
+    pub(crate) crash: Crash,
     /// Its policy.
     pub(crate) strategy: Strategy,
 }
@@ -36,81 +46,121 @@ fn by(client: Option<&ClientId>) -> Answerer {
     Answerer { client_id: client.cloned(), name: None, surface: "sim".to_owned() }
 }
 
+fn voter(client: Option<&ClientId>, rng: &mut Rng) -> Voter {
+    Voter { client: client.cloned(), loopback: !rng.one_in(6), proxied: rng.one_in(8) }
+}
+
 impl People {
     /// Does one thing, and returns before it is done.
     pub(crate) fn act(&self, rng: &mut Rng) {
-        let known = sessions(&self.durable);
-        let ids: Vec<SessionId> = known.iter().map(|session| session.id.clone()).collect();
-        let draw = rng.below(100);
-        let Some(session) = rng.pick(&known).cloned() else { return self.create() };
+        let known = self.ledger.sessions();
+        let draw = rng.below(125);
+        let Some(session) = rng.pick(&known).cloned() else { return self.create(rng) };
         let id = session.id.clone();
         let clients: Vec<ClientId> = session.clients.iter().cloned().collect();
         let client = if rng.one_in(3) { None } else { rng.pick(&clients).cloned() };
         let questions: Vec<Question> = session.questions.values().map(|q| q.as_ref().clone()).collect();
-        let question = self.some_question(rng, &questions);
+        let question = some_question(rng, &questions);
         self.store.note(format!("act {draw} on {id}"));
-        match draw {
-            0..=4 if ids.len() < 3 => self.create(),
-            0..=19 => self.prompt(id, client),
-            20..=37 => self.load(id, client, rng),
-            38..=55 => {
-                if let Some(question) = question {
-                    self.vote(id, &question, client, rng);
-                }
-            }
-            56..=75 => {
-                if let Some(question) = question {
-                    self.answer(&question, client, rng);
-                }
-            }
-            76..=79 => self.cancel(id, rng.one_in(3)),
-            80..=82 => self.close(id),
-            83 => self.delete(id),
-            84..=87 => self.agents.kill(),
-            88..=89 => self.go_on(id),
-            90..=91 => self.ledger.flush(),
-            92..=93 => self.durable.refuse(Some("the disk is full")),
-            94..=95 => self.durable.refuse(None),
-            96 => self.take_back(&session),
-            _ => self.look(id),
+        match (draw, question) {
+            (0..=4, _) if known.len() < SESSIONS => self.create(rng),
+            (0..=19, _) => self.prompt(id, client, rng),
+            (20..=37, _) => self.load(id, client, rng),
+            (38..=55, Some(question)) => self.vote(id, &question, client, rng),
+            (56..=75, Some(question)) => self.answer(&question, client, rng),
+            (76..=79, _) => self.cancel(id, rng.one_in(3)),
+            (80..=82, _) => self.close(id),
+            (83, _) => self.delete(id),
+            (84..=87, _) => self.agents.kill(),
+            (88..=89, _) => self.go_on(id),
+            (90..=91, _) => self.ledger.flush(),
+            (92..=93, _) => self.ledger.set_disk(if rng.one_in(4) { Disk::Bad } else { Disk::Full }),
+            (94..=96, _) => self.ledger.set_disk(Disk::Good),
+            (97..=98, _) => self.take_back(&session),
+            (99..=102, _) => self.detach(id, client),
+            (103..=104, _) if known.len() < COPIES => self.branch(id),
+            (105..=106, _) => self.rename(id, rng),
+            (107..=109, Some(question)) => self.shown(&question, rng),
+            (110..=113, _) => self.watch(id, rng),
+            _ => crate::look::look(self.clone(), id),
         }
     }
 
-    /// Mostly one that is open.
-    fn some_question(&self, rng: &mut Rng, questions: &[Question]) -> Option<Question> {
-        let open: Vec<_> = questions.iter().filter(|question| question.is_open()).cloned().collect();
-        if open.is_empty() || rng.one_in(5) { rng.pick(questions).cloned() } else { rng.pick(&open).cloned() }
+    /// Somebody waits for what the daemon says: its answer is a send too. `None` never comes.
+    fn hears<T>(&self, answer: T) -> Option<T> {
+        (self.crash.point() != Some(false)).then_some(answer)
     }
 
-    fn create(&self) {
-        let (engine, store) = (self.engine.clone(), self.store.clone());
+    fn create(&self, rng: &mut Rng) {
+        let this = self.clone();
+        let request = CreateRequest { shared_scope: rng.one_in(4), ..CreateRequest::default() };
         tokio::spawn(async move {
-            if let Ok(attached) = engine.create(CreateRequest::default()).await {
-                store.note(format!("created {}", attached.session));
+            if let Ok(attached) = this.engine.create(request).await
+                && let Some(attached) = this.hears(attached)
+            {
+                this.store.note(format!("created {}", attached.session));
+                this.store.lock().clients.push((attached.session, attached.client));
             }
         });
     }
 
-    fn prompt(&self, session: SessionId, client: Option<ClientId>) {
-        let (engine, store) = (self.engine.clone(), self.store.clone());
+    fn prompt(&self, session: SessionId, client: Option<ClientId>, rng: &mut Rng) {
+        let this = self.clone();
+        let deadline = rng.one_in(8).then(|| 1 + rng.below(20_000));
         tokio::spawn(async move {
             let blocks = vec![json!({ "type": "text", "text": "go" })];
-            if let Ok(accepted) = engine.prompt(&session, blocks, None, client).await {
-                store.lock().accepted.push((session, accepted.prompt));
+            if let Ok(accepted) = this.engine.prompt(&session, blocks, deadline, client).await
+                && let Some(accepted) = this.hears(accepted)
+            {
+                let prompt = accepted.prompt;
+                let queued =
+                    |event: &Event| matches!(event, Event::PromptQueued { prompt: p } if p.id == prompt);
+                let events = now(this.durable.events(&session)).unwrap_or_default();
+                if !events.iter().any(|stored| queued(&stored.event)) {
+                    this.store.violation(format!("I1: {prompt} was accepted and is not durable"));
+                }
+                this.store.lock().accepted.push((session, prompt));
             }
         });
     }
 
     fn load(&self, session: SessionId, client: Option<ClientId>, rng: &mut Rng) {
         let action = if rng.one_in(2) { LoadAction::Load } else { LoadAction::Resume };
-        let engine = self.engine.clone();
-        let (durable, store) = (Arc::clone(&self.durable), self.store.clone());
+        let client = match client {
+            None if rng.one_in(4) => Some(ClientId::new("client_nobody").expect("letters")),
+            other => other,
+        };
+        let this = self.clone();
+        let reader = self.reader(session.clone(), rng);
         tokio::spawn(async move {
-            let request = LoadRequest { action, client, page_size: None, approval_mode: None };
-            if engine.load(&session, request).await.is_ok() {
-                watch(engine, session, durable, store).await;
+            let request =
+                LoadRequest { action, client: client.clone(), page_size: None, approval_mode: None };
+            this.store.note(format!("  {} by {client:?}", action.as_str()));
+            if let Ok(attached) = this.engine.load(&session, request).await
+                && let Some(attached) = this.hears(attached)
+            {
+                let active = attached.has_active_prompt;
+                this.store.note(format!("  attached to {session}, active {active}: {:?}", attached.replay));
+                crate::look::replay_agrees(&this.store, &attached, client.is_some(), this.agents.restore);
+                this.store.lock().clients.push((session, attached.client));
+                reader.read().await;
             }
         });
+    }
+
+    fn reader(&self, session: SessionId, rng: &mut Rng) -> Reader {
+        Reader {
+            engine: self.engine.clone(),
+            session,
+            durable: Arc::clone(&self.durable),
+            store: self.store.clone(),
+            crash: self.crash.clone(),
+            breaks_off_after: if rng.one_in(3) { 1 + rng.below(12) } else { 0 },
+        }
+    }
+
+    fn watch(&self, session: SessionId, rng: &mut Rng) {
+        tokio::spawn(self.reader(session, rng).read());
     }
 
     fn vote(&self, session: SessionId, question: &Question, client: Option<ClientId>, rng: &mut Rng) {
@@ -126,41 +176,20 @@ impl People {
             }
             2 => (Some("nothing"), None, None),
             3 if question.body.is_question() => (Some("proceed_once"), Some(json!({ "0": 7 })), None),
-            _ => self.yes(question, rng),
+            _ => yes(question, rng),
         };
-        let voter = Voter { client: client.clone(), loopback: true, proxied: false };
+        let voter = voter(client.as_ref(), rng);
         let vote = VoteRequest { voter, by: by(client.as_ref()), option: option.map(str::to_owned), answers };
-        let (engine, store, durable) = (self.engine.clone(), self.store.clone(), Arc::clone(&self.durable));
-        let (id, strategy) = (question.id.clone(), self.strategy);
+        let this = self.clone();
+        let session = (!rng.one_in(6)).then_some(session);
+        let question = question.clone();
         tokio::spawn(async move {
-            if engine.vote(Some(&session), request, vote).await.is_err() {
-                return;
-            }
-            let settled =
-                now(durable.question(&id)).ok().flatten().is_some_and(|row| !row.question.is_open());
-            match decision {
-                Some(decision) if settled && strategy != Strategy::Consensus => {
-                    store.lock().acknowledged.push(Acknowledged { question: id, decision });
-                }
-                Some(_) if strategy == Strategy::Consensus => {}
-                other => store
-                    .violation(format!("I1: a vote {other:?} on {id} was acknowledged, settled: {settled}")),
+            if let Ok(taken) = this.engine.vote(session.as_ref(), request, vote).await
+                && this.hears(taken).is_some()
+            {
+                this.told(&question, client.as_ref(), decision);
             }
         });
-    }
-
-    fn yes(
-        &self,
-        question: &Question,
-        rng: &mut Rng,
-    ) -> (Option<&'static str>, Option<Value>, Option<Decision>) {
-        if !question.body.is_question() {
-            let selected = Decision::Selected { option_id: "proceed_once".to_owned() };
-            return (Some("proceed_once"), None, Some(selected));
-        }
-        let text = ["A", "B", "something else"][rng.below(3) as usize];
-        let answers = Answers::from_pairs([(0, text.to_owned())]).expect("one answer");
-        (Some("proceed_once"), Some(json!({ "0": text })), Some(Decision::Answered { answers }))
     }
 
     fn answer(&self, question: &Question, client: Option<ClientId>, rng: &mut Rng) {
@@ -170,7 +199,7 @@ impl People {
             (0, _) => (Choice::Decline, Some(Decision::Declined { option_id: None })),
             (1, true) => (Choice::Answers(json!({ "5": "A" })), None),
             (_, true) => {
-                let (_, answers, decision) = self.yes(question, rng);
+                let (_, answers, decision) = yes(question, rng);
                 (Choice::Answers(answers.unwrap_or_default()), decision)
             }
             (1, false) => (Choice::Option("nothing".to_owned()), None),
@@ -181,30 +210,46 @@ impl People {
         };
         // Few ids, so that retries and clashes happen.
         let response = ResponseId::new(format!("r{}", rng.below(3))).expect("letters and digits");
-        self.send_answer(question.id.clone(), generation, client, choice, decision, response);
-    }
-
-    fn send_answer(
-        &self,
-        id: QuestionId,
-        generation: Generation,
-        client: Option<ClientId>,
-        choice: Choice,
-        decision: Option<Decision>,
-        response: ResponseId,
-    ) {
-        let voter = Voter { client: client.clone(), loopback: true, proxied: false };
+        let voter = voter(client.as_ref(), rng);
         let answer =
             AnswerRequest { generation, voter, by: by(client.as_ref()), choice, response: Some(response) };
-        let (engine, store) = (self.engine.clone(), self.store.clone());
+        let this = self.clone();
+        let question = question.clone();
         tokio::spawn(async move {
-            if let Ok(Receipt::Settled(_)) = engine.answer(&id, answer).await {
-                match decision {
-                    Some(decision) => store.lock().acknowledged.push(Acknowledged { question: id, decision }),
-                    None => store.violation(format!("Q6: an invalid answer to {id} was taken")),
-                }
+            let Ok(receipt) = this.engine.answer(&question.id, answer).await else { return };
+            match this.hears(receipt) {
+                Some(Receipt::Settled(_)) => match decision {
+                    Some(decision) => {
+                        this.store.lock().acknowledged.push(Acknowledged { question: question.id, decision });
+                    }
+                    None => {
+                        this.store.violation(format!("Q6: an invalid answer to {} was taken", question.id));
+                    }
+                },
+                Some(Receipt::Recorded(_)) => this.told(&question, client.as_ref(), decision),
+                None => {}
             }
         });
+    }
+
+    /// Somebody was told that a vote was taken: it settled the question, or it counts (I1, I4).
+    fn told(&self, question: &Question, client: Option<&ClientId>, decision: Option<Decision>) {
+        let row = now(self.durable.question(&question.id)).ok().flatten().map(|row| row.question);
+        let id = question.id.clone();
+        let counts = self.strategy == Strategy::Consensus;
+        match (decision, row.map(|row| (row.state, row.asking))) {
+            (Some(decision), Some((State::Settled(settlement), _))) if settlement.decision == decision => {
+                self.store.lock().acknowledged.push(Acknowledged { question: id, decision });
+            }
+            // Others decided since, or the asking that it counted for is over.
+            (Some(_), Some((State::Settled(_) | State::Closed { .. }, _) | (State::Open, None)))
+                if counts => {}
+            (Some(_), Some((State::Open, Some(asking))))
+                if counts && asking.ballots.iter().any(|ballot| Some(&ballot.client) == client) => {}
+            (decision, now) => self
+                .store
+                .violation(format!("I1: a vote for {decision:?} on {id} was acknowledged, and is: {now:?}")),
+        }
     }
 
     fn cancel(&self, session: SessionId, unreachable: bool) {
@@ -217,13 +262,49 @@ impl People {
         tokio::spawn(async move { drop(engine.close(&session, None).await) });
     }
 
+    fn detach(&self, session: SessionId, client: Option<ClientId>) {
+        let (engine, Some(client)) = (self.engine.clone(), client) else { return };
+        tokio::spawn(async move { engine.detach(&session, client).await });
+    }
+
     fn delete(&self, session: SessionId) {
-        let (engine, store) = (self.engine.clone(), self.store.clone());
+        let this = self.clone();
         tokio::spawn(async move {
-            if engine.delete(&session).await.is_ok() {
-                store.lock().deleted.push(session);
+            if this.engine.delete(&session).await.is_ok() && this.hears(()).is_some() {
+                this.store.lock().deleted.push(session);
             }
         });
+    }
+
+    fn branch(&self, session: SessionId) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            let before = now(this.durable.session(&session)).ok().flatten().map(|row| row.title);
+            if let Ok(copy) = this.engine.branch(&session, None).await
+                && let Some(copy) = this.hears(copy)
+            {
+                let id = copy.attached.session;
+                this.store.note(format!("branched {id}, from {before:?}"));
+                let open = this.ledger.sessions().into_iter().find(|session| session.id == id);
+                if open
+                    .is_some_and(|copy| copy.generation.0 > 0 && copy.queue.is_empty() && copy.turn.is_none())
+                {
+                    this.store.violation(format!("E7: the copy {id} has asked a question"));
+                }
+            }
+        });
+    }
+
+    fn rename(&self, session: SessionId, rng: &mut Rng) {
+        let engine = self.engine.clone();
+        let title = format!("title {}", rng.below(9));
+        tokio::spawn(async move { drop(engine.rename(&session, title, None).await) });
+    }
+
+    fn shown(&self, question: &Question, rng: &mut Rng) {
+        let (engine, id, generation) = (self.engine.clone(), question.id.clone(), question.generation);
+        let surface = ["web", "cli", "slack"][rng.below(3) as usize].to_owned();
+        tokio::spawn(async move { drop(engine.shown(&id, generation, surface).await) });
     }
 
     fn go_on(&self, session: SessionId) {
@@ -231,83 +312,25 @@ impl People {
         tokio::spawn(async move { drop(engine.go_on(&session, None).await) });
     }
 
-    fn take_back(&self, session: &holdpoint_model::session::Session) {
+    fn take_back(&self, session: &Session) {
         let Some(prompt) = session.queue.front().map(|prompt| prompt.id.clone()) else { return };
         let (engine, id) = (self.engine.clone(), session.id.clone());
         tokio::spawn(async move { drop(engine.remove_prompt(&id, prompt, None).await) });
     }
-
-    /// I7: reads change nothing.
-    fn look(&self, session: SessionId) {
-        let (engine, store, durable) = (self.engine.clone(), self.store.clone(), Arc::clone(&self.durable));
-        tokio::spawn(async move {
-            let before = engine.status(&session, None).await;
-            let versions_before = versions(&durable);
-            let filter = QuestionFilter { state: StateFilter::Open, limit: 100, ..QuestionFilter::default() };
-            let list = engine.questions(filter).await;
-            if versions_before != versions(&durable) {
-                // Others write too; only where nobody did does this say something. Nothing here awaits anything
-                // but reads, so a write of ours would show.
-                return;
-            }
-            let after = engine.status(&session, None).await;
-            if let (Ok(list), Ok(before), Ok(after)) = (list, before, after)
-                && before == after
-            {
-                let waits = after["isWaitingForUserQuestion"] == json!(true);
-                let live = list.rows.iter().any(|row| {
-                    row["sessionId"] == json!(session)
-                        && row["live"] == json!(true)
-                        && row["kind"] == "user_question"
-                });
-                if waits != live {
-                    store.violation(format!("I6: {session} waits: {waits}, and the inbox says {live}"));
-                }
-            }
-        });
-    }
 }
 
-fn versions(ledger: &MemoryLedger) -> Vec<u64> {
-    sessions(ledger).iter().map(|session| session.version).collect()
+/// Mostly one that is open.
+fn some_question(rng: &mut Rng, questions: &[Question]) -> Option<Question> {
+    let open: Vec<_> = questions.iter().filter(|question| question.is_open()).cloned().collect();
+    if open.is_empty() || rng.one_in(5) { rng.pick(questions).cloned() } else { rng.pick(&open).cloned() }
 }
 
-/// I1: what a stream tells is durable when it is told.
-async fn watch(engine: Engine, session: SessionId, durable: Arc<MemoryLedger>, store: Shared) {
-    let Ok(mut stream) = engine.subscribe(&session, None, 256).await else { return };
-    while let Some(frame) = stream.next().await {
-        let value: Value = serde_json::from_slice(&frame.json).expect("a frame is JSON");
-        let data = &value["data"];
-        let question = data["questionId"].as_str().and_then(|id| QuestionId::new(id).ok());
-        let row = question.as_ref().and_then(|id| now(durable.question(id)).ok().flatten());
-        match frame.kind {
-            "permission_request" => {
-                let request = data["requestId"].as_str().unwrap_or_default().to_owned();
-                let known =
-                    row.is_some_and(|row| row.question.requests.iter().any(|r| r.as_str() == request));
-                if !known {
-                    store.violation(format!("I1: {request} was told and is not durable"));
-                }
-            }
-            "permission_resolved" if data.get("answeredBy").is_some() => {
-                let settled = row.is_some_and(|row| matches!(row.question.state, State::Settled(_)));
-                if !settled {
-                    store.violation(format!("I1: {question:?} was told as answered and is not"));
-                }
-            }
-            "turn_complete" => {
-                let events = now(durable.events(&session)).unwrap_or_default();
-                let ended = events.iter().any(|stored| {
-                    matches!(&stored.event, Event::TurnEnded { prompt, .. } if json!(prompt) == data["promptId"])
-                });
-                if !ended {
-                    store.violation(format!(
-                        "I1: the end of {} was told and is not durable",
-                        data["promptId"]
-                    ));
-                }
-            }
-            _ => {}
-        }
+fn yes(question: &Question, rng: &mut Rng) -> (Option<&'static str>, Option<Value>, Option<Decision>) {
+    if !question.body.is_question() {
+        let selected = Decision::Selected { option_id: "proceed_once".to_owned() };
+        return (Some("proceed_once"), None, Some(selected));
     }
+    let text = ["A", "B", "something else"][rng.below(3) as usize];
+    let answers = Answers::from_pairs([(0, text.to_owned())]).expect("one answer");
+    (Some("proceed_once"), Some(json!({ "0": text })), Some(Decision::Answered { answers }))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdpoint_model::ids::{CallId, PromptId, QuestionId, RecordId, SessionId};
+use holdpoint_model::asked::texts;
+use holdpoint_model::ids::{CallId, ClientId, PromptId, QuestionId, RecordId, SessionId};
 use holdpoint_model::restore::{Tail, TailCall, TailResult, TailTurn};
 use holdpoint_model::session::Decision;
 use serde_json::Value;
@@ -40,6 +41,14 @@ pub(crate) enum Record {
     },
     /// A turn ended.
     Ended,
+}
+
+impl Record {
+    /// What orphan repair writes for a call that nobody answered.
+    pub(crate) fn repair(call: CallId, prompt: Option<PromptId>) -> Self {
+        let text = texts::REPAIRED_QUESTION.to_owned();
+        Self::Result { call, prompt, text, declined: false, repaired: true }
+    }
 }
 
 /// A call.
@@ -104,6 +113,15 @@ impl History {
         })
     }
 
+    /// A copy of a session: what dangles in it is repaired, since nobody will answer it there (E7).
+    pub(crate) fn copy(&self) -> Self {
+        let mut copy = self.clone();
+        if let Some(turn) = self.tail().turn() {
+            copy.0.extend(turn.open().into_iter().map(|call| Record::repair(call, self.last_prompt())));
+        }
+        copy
+    }
+
     /// How many model turns there are.
     pub(crate) fn model_turns(&self) -> usize {
         self.0.iter().filter(|record| matches!(record, Record::Model { .. })).count()
@@ -154,8 +172,10 @@ pub(crate) struct Store {
     pub(crate) acknowledged: Vec<Acknowledged>,
     /// Prompts that were accepted, and their sessions.
     pub(crate) accepted: Vec<(SessionId, PromptId)>,
-    /// Sessions that were deleted.
+    /// Sessions of which somebody was told that they are deleted.
     pub(crate) deleted: Vec<SessionId>,
+    /// Client ids that people were given, and their sessions.
+    pub(crate) clients: Vec<(SessionId, ClientId)>,
     /// Counts ids.
     pub(crate) ids: u64,
     /// What must not be, and was.

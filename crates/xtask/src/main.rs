@@ -9,7 +9,8 @@ use holdpoint_xtask::{rules, tidy};
 const USAGE: &str = "usage: cargo xtask TASK\n  \
     tidy                            check what lints cannot say\n  \
     rules                           list each rule id and the tests that carry it\n  \
-    sim [--seeds N] [--from SEED]   run the simulation; prints each violation with its seed\n  \
+    sim [--seeds N | --minutes N] [--from SEED | --from now]\n  \
+    \u{20}                               run the simulation; prints each violation with its seed\n  \
     sim --trace SEED                run one seed, and print what happened";
 
 fn main() -> ExitCode {
