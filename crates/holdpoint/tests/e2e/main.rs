@@ -16,6 +16,7 @@ mod ends;
 mod flags;
 mod full_disk;
 mod histories;
+mod health;
 mod lockstep;
 mod orphans;
 mod races;

@@ -9,6 +9,7 @@ use holdpoint_engine::wire::iso;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use super::health;
 use crate::access::RateLimits;
@@ -102,6 +103,7 @@ pub(crate) async fn capabilities(State(app): State<App>) -> Json<Value> {
 
 fn limits(app: &App) -> Value {
     let engine = app.engine.config();
+    let connections = app.config.connections.connections;
     // Of a limit that may be off: `null` where the peer says so, 0 where its flag does.
     let ms = |limit: Option<Duration>| limit.map(|limit| limit.as_millis() as u64);
     json!({
@@ -111,7 +113,7 @@ fn limits(app: &App) -> Value {
         "maxSessions": engine.max_sessions,
         "maxSessionsPerWorkspace": Value::Null,
         "maxTotalSessions": engine.max_sessions,
-        "listenerMaxConnections": app.config.connections.connections,
+        "listenerMaxConnections": Some(connections).filter(|limit| *limit < Semaphore::MAX_PERMITS),
         "eventRingSize": engine.ring_size,
         "promptDeadlineMs": engine.prompt_deadline_ms,
         "writerIdleTimeoutMs": ms(app.config.connections.writer_idle),
