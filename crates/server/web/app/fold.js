@@ -97,6 +97,8 @@ export class Fold {
     this.title = '';
     /** The anchor for older pages; empty when there is nothing older. */
     this.anchor = '';
+    /** How many entries stand before those of the snapshot. */
+    this.older = 0;
     /** Counts changes of the list as a whole. */
     this.shape = 0;
     /** Tokens that the newest reply used. @type {any} */
@@ -335,8 +337,24 @@ export class Fold {
     }
     this.#keys = older.#keys;
     this.entries = [...older.entries, ...this.entries];
+    this.older += older.entries.length;
     this.anchor = anchor;
     this.shape += 1;
+  }
+
+  /**
+   * Keeps the older entries that another fold of the same session had loaded, where this one starts within it.
+   * @param {Fold} before
+   */
+  keepOlder(before) {
+    const first = this.entries[0]?.key;
+    const place = first === undefined || this.anchor === '' ? -1 : before.entries.findIndex((entry) => entry.key === first);
+    if (place <= 0) return;
+    const older = before.entries.slice(0, place).filter((entry) => entry.kind !== 'tool' || !this.tools.has(entry.callId));
+    for (const entry of older) if (entry.kind === 'tool') this.tools.set(entry.callId, entry);
+    this.entries = [...older, ...this.entries];
+    this.anchor = before.anchor;
+    this.older = older.length;
   }
 
   /** H1: the question calls in progress, however far back. @returns {import('./snapshot.js').Call[]} */

@@ -1,0 +1,36 @@
+// @ts-check
+import { render } from '../vendor/preact.js';
+import * as api from './api.js';
+import { startDaemon } from './daemon.js';
+import { html } from './html.js';
+import { startPage } from './page.js';
+import { go, startRouter } from './router.js';
+import { applySettings } from './settings.js';
+import { App } from './view/app.js';
+
+// A link of `holdpoint serve` carries a token in the fragment, which no server and no log sees.
+const token = /^#token=(.+)$/.exec(location.hash)?.[1];
+if (token) {
+  history.replaceState(null, '', location.pathname);
+  await api.login(decodeURIComponent(token)).catch(() => {});
+}
+
+applySettings();
+startRouter();
+startDaemon();
+startPage();
+const root = /** @type {HTMLElement} */ (document.getElementById('root'));
+root.textContent = '';
+render(html`<${App} />`, root);
+
+// g, then a letter: to a view.
+let after = 0;
+document.addEventListener('keydown', (event) => {
+  if (event.altKey || event.ctrlKey || event.metaKey || (event.target instanceof Element && event.target.closest('input, textarea, select'))) return;
+  const path = { i: '/', s: '/sessions', n: '/new' }[event.key];
+  if (event.key === 'g') after = event.timeStamp;
+  else if (path && event.timeStamp - after < 1500) {
+    event.preventDefault();
+    go(path);
+  }
+});

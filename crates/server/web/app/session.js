@@ -1,0 +1,374 @@
+// @ts-check
+// One session that is looked at: its snapshot and stream, what it asks, what is to be sent to it.
+import { signal } from '../vendor/signals-core.js';
+import * as api from './api.js';
+import * as daemon from './daemon.js';
+import { Fold } from './fold.js';
+import * as queue from './queue.js';
+import { questionState, uncovered } from './snapshot.js';
+import { frames } from './sse.js';
+import { createStream } from './stream.js';
+import { clock, kept, newId, readJson, tab, writeJson } from './world.js';
+
+/** Records of history that a snapshot brings; older ones come by pages when they are scrolled to. */
+const PAGE = 200;
+
+/**
+ * What can be answered, from whatever source it is known.
+ * @typedef {object} Item
+ * @property {string} questionId
+ * @property {number} generation
+ * @property {string} sessionId
+ * @property {string} kind
+ * @property {string} title
+ * @property {import('./form.js').Part[]} questions
+ * @property {any} action
+ * @property {{optionId: string, label: string, kind: string}[]} options
+ * @property {string | undefined} callId
+ * @property {string | undefined} messageId
+ * @property {string | undefined} askedAt
+ */
+
+/** @param {import('./daemon.js').Question} row @returns {Item} */
+export function itemOf(row) {
+  return {
+    questionId: row.questionId, generation: row.generation, sessionId: row.sessionId, kind: row.kind, title: row.title,
+    questions: /** @type {any} */ (row.questions ?? []), action: row.action, options: /** @type {any} */ (row.options ?? []),
+    callId: row.toolCallId, messageId: row.messageId, askedAt: row.askedAt,
+  };
+}
+
+export class SessionView {
+  /** @param {string} id @param {(view: SessionView) => void} onChange told at once; `rev` is for drawing */
+  constructor(id, onChange) {
+    this.id = id;
+    this.onChange = onChange;
+    this.fold = new Fold(id);
+    /** Counts what there is to draw. */
+    this.rev = signal(0);
+    /** @type {import('./stream.js').Condition} */
+    this.condition = 'connecting';
+    this.why = '';
+    /** Whether a snapshot has been taken at all. */
+    this.known = false;
+    this.workspace = /** @type {string | null} */ (null);
+    this.mode = '';
+    /** @type {{id: string, name: string, description?: string}[]} */
+    this.modes = [];
+    /** @type {import('./queue.js').Outbox} */
+    this.outbox = queue.revive(readJson(kept, `holdpoint.outbox.${id}`));
+    /** Accepted, and not on the stream yet. @type {Map<string, string>} */
+    this.accepted = new Map();
+    /** What could not be sent, and why. */
+    this.sendError = '';
+    /** What became of a question that somebody here was answering. */
+    this.notice = '';
+    this.stopping = false;
+    this.loadingOlder = false;
+    /** Answered here; covers its call until the result comes. @type {Map<string, string | undefined>} */
+    this.answered = new Map();
+    /** Closed by a look at the question itself. @type {Map<string, any>} */
+    this.outcomes = new Map();
+    this.unreachable = false;
+    this.clientId = tab.getItem(`holdpoint.client.${id}`) ?? undefined;
+    this.loads = 0;
+    this.pumping = false;
+    this.closed = false;
+    this.stream = this.#open();
+    this.offInbox = daemon.onInbox(() => { this.#vanished(); this.changed(); });
+  }
+
+  start() {
+    this.stream.start();
+    return this;
+  }
+
+  close() {
+    this.closed = true;
+    this.offInbox();
+    this.stream.close();
+  }
+
+  /** Gives the attachment back, once for each load. */
+  detach() {
+    const { clientId } = this;
+    if (!clientId) return;
+    for (let n = Math.min(this.loads, 8); n > 0; n -= 1) void api.detach(this.id, clientId).catch(() => {});
+    this.loads = 0;
+  }
+
+  async #take() {
+    let loaded;
+    try {
+      loaded = await api.load(this.id, this.clientId, PAGE);
+    } catch (error) {
+      if (error instanceof api.ApiError && (error.code === 'session_not_found' || error.code === 'invalid_session_id')) throw Object.assign(error, { gone: true });
+      throw error;
+    }
+    this.loads += 1;
+    this.clientId = loaded.clientId;
+    tab.setItem(`holdpoint.client.${this.id}`, loaded.clientId);
+    const waiting = await api.pendingPrompts(this.id).catch(() => ({ pendingPrompts: [] }));
+    return { snapshot: { loaded, waiting: waiting.pendingPrompts }, lastEventId: loaded.lastEventId, epoch: loaded.eventEpoch };
+  }
+
+  /** @param {{loaded: any, waiting: any[]}} snapshot */
+  #reset({ loaded, waiting }) {
+    const fold = new Fold(this.id);
+    fold.apply(loaded.compactedReplay ?? []).apply(loaded.liveJournal ?? []);
+    fold.busy = loaded.hasActivePrompt === true;
+    fold.title = loaded.displayName ?? fold.title;
+    if (!loaded.historyHasMore) fold.anchor = '';
+    else if (loaded.historyAnchorRecordId) fold.anchor = loaded.historyAnchorRecordId;
+    fold.queue = waiting.filter((item) => item.state === 'queued').map((item) => ({ promptId: item.promptId, text: item.text, at: item.queuedAt }));
+    // Who answered what is told only once, by the stream.
+    for (const [callId, tool] of fold.tools) {
+      const before = this.fold.tools.get(callId);
+      if (before?.resolution && !tool.resolution) tool.resolution = before.resolution;
+    }
+    fold.keepOlder(this.fold);
+    this.fold = fold;
+    this.known = true;
+    this.workspace = loaded.workspaceCwd ?? null;
+    this.mode = loaded.state?.modes?.currentModeId ?? '';
+    this.modes = loaded.state?.modes?.availableModes ?? [];
+    this.stopping = false;
+    this.#setOutbox(queue.settle(this.outbox, [...fold.prompts(), ...waiting.map((item) => ({ promptId: item.promptId, text: item.text, at: item.queuedAt }))]));
+    this.accepted.clear();
+    void daemon.refresh();
+    this.changed();
+    this.pump();
+  }
+
+  /** @param {import('./sse.js').Frame[]} all */
+  #apply(all) {
+    this.fold.apply(all);
+    for (const frame of all) {
+      if (frame.type === 'permission_request' || frame.type.startsWith('permission_')) void daemon.refresh();
+      if (frame.type === 'turn_complete' || frame.type === 'turn_error') {
+        this.stopping = false;
+        void daemon.refreshSessions();
+      }
+      if (frame.promptId) this.accepted.delete(frame.promptId);
+    }
+    this.changed();
+    this.pump();
+  }
+
+  /** A question that the list no longer has is looked at itself: an event that said so may have been lost. */
+  #vanished() {
+    const rows = daemon.questions.peek() ?? [];
+    for (const asked of this.fold.asked.values()) {
+      if (rows.some((row) => row.questionId === asked.questionId) || this.answered.has(asked.questionId) || this.#looking.has(asked.questionId)) continue;
+      this.#looking.add(asked.questionId);
+      api.question(asked.questionId).then((found) => {
+        if (found.state !== 'open') this.outcomes.set(asked.questionId, found);
+      }, (error) => {
+        if (error instanceof api.ApiError && (error.status === 404 || error.status === 410)) this.outcomes.set(asked.questionId, { state: 'closed' });
+      }).finally(() => {
+        this.#looking.delete(asked.questionId);
+        this.changed();
+      });
+    }
+  }
+  /** @type {Set<string>} */
+  #looking = new Set();
+
+  /** @param {string} questionId */
+  #isOver(questionId) {
+    return this.fold.settled.has(questionId) || this.answered.has(questionId) || this.outcomes.has(questionId);
+  }
+
+  /**
+   * What is asked now, and what is open and asked by nobody (a turn that was stopped): the first goes into the dock.
+   * @returns {{asked: Item[], dormant: Item[]}}
+   */
+  items() {
+    const rows = (daemon.questions.peek() ?? []).filter((row) => row.sessionId === this.id && !this.answered.has(row.questionId) && !this.outcomes.has(row.questionId));
+    /** @type {Item[]} */
+    const asked = [];
+    for (const one of this.fold.asked.values()) {
+      if (this.#isOver(one.questionId)) continue;
+      const row = rows.find((other) => other.questionId === one.questionId);
+      asked.push({ ...one, questions: one.questions ?? [], messageId: one.messageId, askedAt: row?.askedAt, title: one.kind === 'permission' ? one.title : (row?.title ?? one.title), action: one.action });
+    }
+    const rest = rows.filter((row) => !asked.some((item) => item.questionId === row.questionId) && !this.fold.settled.has(row.questionId));
+    for (const row of rest) if (row.live) asked.push(itemOf(row));
+    // One that nobody asks at the moment, but whose call runs: its agent is being started again. It can be answered.
+    const left = uncovered(this.fold.runningQuestions(), [...this.#covering(), ...asked.map((item) => ({ ...item, showable: true }))]).length;
+    const sleeping = rows.filter((row) => !row.live && !asked.some((item) => item.questionId === row.questionId));
+    const revived = sleeping.filter((row) => row.kind === 'user_question' && row.restorable !== false).slice(0, left);
+    for (const row of revived) asked.push(itemOf(row));
+    asked.sort((one, other) => (one.askedAt ?? '9').localeCompare(other.askedAt ?? '9'));
+    return { asked, dormant: sleeping.filter((row) => !revived.includes(row)).map(itemOf) };
+  }
+
+  /** Entries that cannot be shown any more and whose result is on its way. */
+  #covering() {
+    const over = [...[...this.fold.settled].map(([questionId, { callId }]) => ({ questionId, callId })), ...[...this.answered].map(([questionId, callId]) => ({ questionId, callId }))];
+    return over.filter((one) => one.callId !== undefined || this.answered.has(one.questionId))
+      .map((one) => ({ ...one, sessionId: this.id, kind: 'user_question', showable: false }));
+  }
+
+  /** H1. @returns {import('./snapshot.js').QuestionState} */
+  questionState() {
+    const entries = [...this.#covering(), ...this.items().asked.map((item) => ({ ...item, showable: true }))];
+    return questionState({ sessionId: this.id, calls: this.fold.runningQuestions(), entries });
+  }
+
+  /** Whether a list of the daemon's covers every running call. @param {{rows: import('./daemon.js').Question[], delivering: import('./daemon.js').Question[]}} list */
+  covered({ rows, delivering }) {
+    const entries = [...rows, ...delivering].filter((row) => row.sessionId === this.id).map((row) => ({ ...itemOf(row), showable: true }));
+    return uncovered(this.fold.runningQuestions(), [...this.#covering(), ...entries]).length === 0;
+  }
+
+  /** An answer was accepted. @param {Item} item */
+  settled(item) {
+    this.answered.set(item.questionId, item.callId ?? this.fold.runningQuestions().at(0)?.callId);
+    this.changed();
+  }
+
+  /** The form of a question says that it is over. @param {string} questionId @param {any} outcome */
+  closedElsewhere(questionId, outcome) {
+    this.outcomes.set(questionId, outcome);
+    this.changed();
+  }
+
+  #draw = false;
+  changed() {
+    if (this.closed) return;
+    this.onChange(this);
+    if (this.#draw) return;
+    this.#draw = true;
+    const draw = () => {
+      if (!this.#draw) return;
+      this.#draw = false;
+      this.rev.value += 1;
+    };
+    // A hidden page has no frames.
+    if (document.visibilityState === 'visible') requestAnimationFrame(draw);
+    setTimeout(draw, 100);
+  }
+
+  /** @param {import('./queue.js').Outbox} next */
+  #setOutbox(next) {
+    this.outbox = next;
+    writeJson(kept, `holdpoint.outbox.${this.id}`, next.length > 0 ? next : null);
+  }
+
+  /** Takes a message to be sent: now, or as soon as there is somebody to send it to. @param {string} text */
+  send(text) {
+    this.sendError = '';
+    this.#setOutbox(queue.add(this.outbox, { id: newId(), text, at: clock.now() }));
+    if (this.condition === 'ended' && this.why !== 'gone') this.reopen();
+    this.changed();
+    this.pump();
+  }
+
+  /** @param {string} id */
+  unsend(id) {
+    this.#setOutbox(queue.drop(this.outbox, id));
+    this.changed();
+  }
+
+  /** Brings a session that was closed to life again. */
+  reopen() {
+    this.stream.close();
+    this.stream = this.#open();
+    this.stream.start();
+  }
+
+  #open() {
+    const stream = createStream({
+      clock,
+      take: () => this.#take(),
+      connect: async (cursor, signal, alive) => frames(await api.events(this.id, cursor, this.clientId, signal), alive),
+      reset: (snapshot) => this.#reset(snapshot),
+      apply: (all) => this.#apply(all),
+      tell: (condition, why) => {
+        if (this.stream !== stream) return;
+        this.condition = condition;
+        this.why = why ?? '';
+        this.changed();
+        if (condition === 'live') void this.pump();
+      },
+    });
+    return stream;
+  }
+
+  /** Sends what waits, in order, one at a time. */
+  async pump() {
+    if (this.pumping || this.closed || this.condition !== 'live') return;
+    this.pumping = true;
+    try {
+      for (let item = queue.next(this.outbox); item; item = queue.next(this.outbox)) {
+        this.#setOutbox(queue.mark(this.outbox, item.id, 'sending'));
+        try {
+          const { promptId } = await api.prompt(this.id, item.text, item.id, this.clientId);
+          if (!this.fold.prompts().some((known) => known.promptId === promptId)) this.accepted.set(promptId, item.text);
+          this.#setOutbox(queue.drop(this.outbox, item.id));
+        } catch (error) {
+          if (!(error instanceof api.ApiError) || error.status >= 500 && error.status !== 503) {
+            // It may have arrived. The next snapshot tells.
+            this.#setOutbox(queue.mark(this.outbox, item.id, 'unsure'));
+            this.stream.resnap();
+          } else if (error.code === 'prompt_queue_full' || error.status === 429) {
+            this.#setOutbox(queue.mark(this.outbox, item.id, 'waiting'));
+            clock.set(() => void this.pump(), 2000);
+          } else if (error.status === 404 || error.status === 503 || error.code === 'invalid_client_id') {
+            this.#setOutbox(queue.mark(this.outbox, item.id, 'waiting'));
+            if (error.code === 'invalid_client_id') this.clientId = undefined;
+            clock.set(() => this.stream.resnap(), 500);
+          } else {
+            this.sendError = error.message;
+            this.#setOutbox(queue.drop(this.outbox, item.id));
+          }
+          break;
+        } finally {
+          this.changed();
+        }
+      }
+    } finally {
+      this.pumping = false;
+    }
+  }
+
+  async stop() {
+    this.stopping = true;
+    this.changed();
+    try {
+      await api.cancel(this.id, this.clientId);
+    } catch (error) {
+      this.sendError = error instanceof api.ApiError ? error.message : 'The daemon cannot be reached; the turn was not stopped.';
+    }
+    this.stopping = false;
+    this.changed();
+  }
+
+  /** @param {string} promptId */
+  async unqueue(promptId) {
+    try {
+      await api.removePrompt(this.id, promptId, this.clientId);
+      this.fold.queue = this.fold.queue.filter((item) => item.promptId !== promptId);
+    } catch (error) {
+      if (error instanceof api.ApiError) this.sendError = error.message;
+    }
+    this.changed();
+  }
+
+  async older() {
+    const { anchor } = this.fold;
+    if (anchor === '' || this.loadingOlder) return;
+    this.loadingOlder = true;
+    this.changed();
+    try {
+      const { fold } = this;
+      const page = await api.olderPage(this.id, anchor);
+      if (fold === this.fold) fold.prepend(page.events, page.hasMore ? (page.nextCursor ?? '') : '');
+    } catch {
+      // Scrolling again tries again.
+    }
+    this.loadingOlder = false;
+    this.changed();
+  }
+}

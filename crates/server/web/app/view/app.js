@@ -1,0 +1,78 @@
+// @ts-check
+// The frame around the views.
+import { useState } from '../../vendor/hooks.js';
+import * as api from '../api.js';
+import * as daemon from '../daemon.js';
+import { html, useValue } from '../html.js';
+import { active, chooseWorkspace, workspace } from '../page.js';
+import { pathOf, route } from '../router.js';
+import { baseName, timeOfDay } from '../words.js';
+import { Icon } from './icons.js';
+import { Inbox } from './inbox.js';
+import { Lazy } from './lazy.js';
+import { NewSession, Sessions, stateOf } from './sessions.js';
+import { Settings } from './settings.js';
+
+export function App() {
+  const at = useValue(route);
+  const view = useValue(active);
+  const locked = useValue(daemon.locked);
+  if (locked) return html`<${Login} />`;
+  return html`<div class=${`app at-${at.view}`}>
+    <a class="skip" href="#main">To the content</a>
+    <${Side} at=${at} />
+    ${at.view === 'inbox' && html`<${Inbox} />`}
+    ${at.view === 'sessions' && html`<${Sessions} />`}
+    ${at.view === 'new' && html`<${NewSession} />`}
+    ${at.view === 'settings' && html`<${Settings} />`}
+    ${at.view === 'session' && view && html`<${Lazy} key=${view.id} view=${view} />`}
+  </div>`;
+}
+
+/** @param {{at: import('../router.js').Route}} props */
+function Side({ at }) {
+  const open = useValue(daemon.openCount);
+  const rows = useValue(daemon.sessions);
+  const lost = useValue(daemon.lostSince);
+  const now = useValue(daemon.now);
+  const known = useValue(daemon.capabilities);
+  const only = useValue(workspace);
+  const places = /** @type {{cwd: string}[]} */ (known?.workspaces ?? []);
+  const here = (/** @type {boolean} */ yes) => (yes ? 'page' : undefined);
+  return html`<nav class="side" aria-label="Main">
+    <p class="brand"><span class="mark" aria-hidden="true"></span>Holdpoint</p>
+    ${places.length > 1 && html`<label class="place"><span class="skip">Workspace</span><select value=${only ?? ''} onChange=${(/** @type {any} */ event) => chooseWorkspace(event.target.value || null)}><option value="">All workspaces</option>${places.map((place) => html`<option value=${place.cwd}>${baseName(place.cwd)}</option>`)}</select></label>`}
+    <div class="links">
+      <a data-in href="/" aria-current=${here(at.view === 'inbox')}><${Icon} name="inbox" /><span>Inbox</span>${open > 0 && html`<span class="badge" aria-label=${`${open} open`}>${open}</span>`}</a>
+      <a data-in href="/sessions" aria-current=${here(at.view === 'sessions')}><${Icon} name="sessions" /><span>Sessions</span></a>
+      <a data-in href="/new" aria-current=${here(at.view === 'new')}><${Icon} name="plus" /><span>New session</span></a>
+      <a data-in href="/settings" class="to-settings" aria-current=${here(at.view === 'settings')}><${Icon} name="gear" /><span>Settings</span></a>
+    </div>
+    <div class="recent"><h2>Recent</h2><ul>${rows?.filter((row) => only === null || row.workspaceCwd === only).slice(0, 40).map((row) => {
+    const { tone, text } = stateOf(row);
+    return html`<li key=${row.sessionId}><a data-in href=${pathOf(row.sessionId)} aria-current=${here(at.view === 'session' && at.id === row.sessionId)} title=${`${row.displayName ?? ''} · ${text}`}><span class=${`dot ${tone}`} aria-hidden="true"></span><span class="title">${row.displayName || 'Untitled session'}</span>${tone === 'waits' && html`<span class="skip">waits for you</span>`}</a></li>`;
+  })}</ul></div>
+    <p class=${`connection${lost === null ? '' : ' lost'}`}><span class="dot" aria-hidden="true"></span>${lost === null ? 'Connected' : `Not connected since ${timeOfDay(lost, now)}`}</p>
+  </nav>`;
+}
+
+function Login() {
+  const [error, fail] = useState('');
+  /** @param {any} event */
+  const enter = async (event) => {
+    event.preventDefault();
+    try {
+      await api.login(String(new FormData(event.target).get('token') ?? ''));
+      daemon.locked.value = false;
+      location.reload();
+    } catch (problem) {
+      fail(problem instanceof api.ApiError ? 'The daemon does not take this token.' : 'The daemon cannot be reached.');
+    }
+  };
+  return html`<main class="login" id="main"><form onSubmit=${enter}>
+    <p class="brand"><span class="mark" aria-hidden="true"></span>Holdpoint</p>
+    <label>Token<input name="token" type="password" autocomplete="current-password" required autofocus /></label>
+    ${error && html`<p class="error" role="alert">${error}</p>`}
+    <button type="submit" class="primary">Enter</button>
+  </form></main>`;
+}

@@ -1,0 +1,56 @@
+// @ts-check
+// Everything that waits for a person, oldest first.
+import { useEffect, useState } from '../../vendor/hooks.js';
+import * as daemon from '../daemon.js';
+import { html, useValue } from '../html.js';
+import { workspace } from '../page.js';
+import { pathOf } from '../router.js';
+import { itemOf } from '../session.js';
+import { tellShown } from '../shown.js';
+import { age, baseName, timeOfDay } from '../words.js';
+import { Form } from './form.js';
+import { Icon } from './icons.js';
+
+export function Inbox() {
+  const all = useValue(daemon.questions);
+  const error = useValue(daemon.inboxError);
+  const lost = useValue(daemon.lostSince);
+  const now = useValue(daemon.now);
+  const only = useValue(workspace);
+  const [chosen, choose] = useState(/** @type {string | null} */ (null));
+  const [notice, say] = useState('');
+  const rows = all?.filter((row) => only === null || row.workspaceCwd === only);
+  const open = rows?.some((row) => row.questionId === chosen) ? chosen : chosen === '' ? '' : (rows?.[0]?.questionId ?? '');
+  return html`<main class="inbox" id="main">
+    <header class="top"><h1>Inbox</h1>${rows && rows.length > 0 && html`<span class="dim">${rows.length === 1 ? 'one waits' : `${rows.length} wait`}, oldest first</span>`}</header>
+    <div class="page">
+      ${lost !== null && html`<p class="banner lost" role="status">Not connected since ${timeOfDay(lost, now)}. ${all ? 'This is what waited then.' : ''}</p>`}
+      ${error && html`<p class="banner lost" role="alert">${error}</p>`}
+      ${notice && html`<div class="notice" role="status"><span>${notice}</span><button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => say('')}><${Icon} name="cross" /></button></div>`}
+      ${rows?.length === 0 && html`<div class="empty"><${Icon} name="check" /><h2>Nothing waits for you</h2><p>When an agent has a question or wants permission, it shows here, whatever its session.</p></div>`}
+      <ol class="waiting">${rows?.map((row) => html`<${Row} key=${row.questionId} row=${row} now=${now} open=${row.questionId === open} toggle=${() => choose(row.questionId === open ? '' : row.questionId)} say=${say} />`)}</ol>
+    </div>
+  </main>`;
+}
+
+/** @param {{row: import('../daemon.js').Question, now: number, open: boolean, toggle: () => void, say: (text: string) => void}} props */
+function Row({ row, now, open, toggle, say }) {
+  const item = itemOf(row);
+  const id = `row-${row.questionId}`;
+  useEffect(() => tellShown(item), [row.questionId, row.generation]);
+  const shown = row.shown.map((one) => one.surface);
+  const lead = () => { document.getElementById(id)?.focus(); };
+  return html`<li class=${`case${open ? ' open' : ''}`}>
+    <button type="button" class="head" id=${id} aria-expanded=${open} onClick=${toggle}>
+      <${Icon} name=${row.kind === 'permission' ? 'shield' : 'ask'} />
+      <span class="main"><span class="title">${row.kind === 'permission' ? (/** @type {any} */ (row.action)?.title ?? row.title) : row.title}</span>
+        <span class="meta"><span class="session">${row.sessionTitle || 'Untitled session'}</span><span>${baseName(row.workspaceCwd)}</span><span>${row.agent}</span>${!row.live && html`<span>${row.restorable === false ? 'not being asked' : 'asked again when answered'}</span>`}${shown.length > 0 && html`<span>seen in ${[...new Set(shown)].join(', ')}</span>`}${row.unseen && html`<span class="unseen">nobody has seen it</span>`}</span></span>
+      <time class="age" datetime=${row.askedAt} title=${timeOfDay(row.askedAt, now)}>${age(Date.parse(row.askedAt), now)}</time>
+      <${Icon} name="chevron" />
+    </button>
+    ${open && html`<div class="inside">
+      <${Form} item=${item} root=${row.workspaceCwd} onDone=${() => say('')} onOver=${(/** @type {any} */ _, /** @type {string} */ text) => say(text)} onEscape=${lead} />
+      <a class="to-session" data-in href=${pathOf(row.sessionId)}>Open the session</a>
+    </div>`}
+  </li>`;
+}

@@ -1,0 +1,68 @@
+// Pictures of the page, to look at: node shots.mjs [directory]
+import { mkdirSync } from 'node:fs';
+import { Machine, closeBrowser } from './lib/machine.mjs';
+
+const dir = process.argv[2] ?? 'shots';
+mkdirSync(dir, { recursive: true });
+const machine = await Machine.create();
+const shot = async (page, name) => { await page.waitForTimeout(250); await page.screenshot({ path: `${dir}/${name}.png` }); console.log(name, page.said.filter((line) => !line.startsWith('debug')).join(' | ')); page.said.length = 0; };
+try {
+  const page = await machine.tab('/');
+  await page.waitForSelector('.empty');
+  await shot(page, '01-empty');
+  const rich = await machine.session('Please look at RICH storage and tidy it up');
+  await machine.session('A release: ASK_FORM');
+  await machine.session('Count with SHELL', { approvalMode: 'default' });
+  await machine.open(3);
+  await page.waitForSelector('.case:nth-child(3)');
+  await shot(page, '02-inbox');
+  await page.click('.case:nth-child(2) .head');
+  await shot(page, '03-inbox-form');
+  await page.click('.case:nth-child(3) .head');
+  await shot(page, '04-inbox-permission');
+  await page.goto(`${machine.url}/s/${rich}`);
+  await page.waitForSelector('.dock');
+  await shot(page, '05-session');
+  await page.fill('#composer', 'And then run the tests, please.');
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('.queue li');
+  await page.evaluate(() => { document.querySelector('.scroller').scrollTop = 0; });
+  await shot(page, '06-session-top');
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shot(page, '07-session-dark-top');
+  await page.evaluate(() => { document.querySelector('.scroller').scrollTop = 1e6; });
+  await shot(page, '08-session-dark');
+  await page.goto(`${machine.url}/`);
+  await page.waitForSelector('.case');
+  await shot(page, '09-inbox-dark');
+  await page.goto(`${machine.url}/settings`);
+  await page.waitForSelector('.about');
+  await shot(page, '10-settings-dark');
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.goto(`${machine.url}/sessions`);
+  await page.waitForSelector('.rows li');
+  await shot(page, '11-sessions');
+  await page.goto(`${machine.url}/new`);
+  await shot(page, '12-new');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await shot(page, '13-phone-new');
+  await page.goto(`${machine.url}/`);
+  await page.waitForSelector('.case');
+  await shot(page, '14-phone-inbox');
+  await page.goto(`${machine.url}/s/${rich}`);
+  await page.waitForSelector('.dock');
+  await shot(page, '15-phone-session');
+  await page.check('.dock .option:first-child input');
+  await page.click('.dock .primary');
+  await page.waitForSelector('.entry.question.is-answered');
+  await shot(page, '16-phone-answered');
+  await page.setViewportSize({ width: 1280, height: 840 });
+  await shot(page, '17-answered');
+  await machine.kill();
+  await page.waitForSelector('.words.lost');
+  await page.waitForTimeout(1500);
+  await shot(page, '18-lost');
+} finally {
+  await machine.close();
+  await closeBrowser();
+}
