@@ -10,7 +10,7 @@ try {
   const page = await machine.tab('/');
   await page.waitForSelector('.empty');
   await shot(page, '01-empty');
-  const rich = await machine.session('Please look at RICH storage and tidy it up');
+  const rich = await machine.session('Please look at RICH storage and tidy it up', { approvalMode: 'auto-edit' });
   await machine.session('A release: ASK_FORM');
   await machine.session('Count with SHELL', { approvalMode: 'default' });
   await machine.open(3);

@@ -29,6 +29,7 @@
  * @property {any} output
  * @property {string} [cause] who or what is the author of its result (I3)
  * @property {boolean} interrupted the turn ended over it
+ * @property {boolean} waits it waits for a person
  * @property {Part[]} parts what it asks, of a question
  * @property {Resolution} [resolution]
  * @property {string} [promptId]
@@ -217,7 +218,7 @@ export class Fold {
     if (!tool) {
       tool = {
         kind: 'tool', key: `c:${callId}`, rev: -1, callId, name: '', title: '', toolKind: '', status: 'pending', input: undefined,
-        content: [], output: undefined, interrupted: false, parts: [], promptId, recordId, at,
+        content: [], output: undefined, interrupted: false, waits: false, parts: [], promptId, recordId, at,
       };
       this.tools.set(callId, tool);
       this.entries.push(tool);
@@ -251,6 +252,7 @@ export class Fold {
     const tool = this.tools.get(String(call.toolCallId ?? ''));
     if (tool) {
       tool.interrupted = false;
+      tool.waits = true;
       if (isQuestion && tool.name === '') tool.name = QUESTION_TOOL;
     }
     const questionId = data.questionId ?? data.requestId;
@@ -293,6 +295,7 @@ export class Fold {
     const tool = asked && this.tools.get(asked.callId);
     if (!tool) return;
     tool.rev += 1;
+    tool.waits = false;
     tool.resolution = resolution;
     // Nobody answered, and no result will be written for now (R10, H9).
     if (data.outcome?.outcome === 'cancelled' && !data.answeredBy && isOpen(tool.status)) tool.interrupted = true;
@@ -423,5 +426,5 @@ export function toolState(tool) {
       default: return 'failed';
     }
   }
-  return tool.name === QUESTION_TOOL ? 'waiting' : 'running';
+  return tool.name === QUESTION_TOOL || tool.waits ? 'waiting' : 'running';
 }

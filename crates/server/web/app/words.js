@@ -25,14 +25,14 @@ export function timeOfDay(at, now) {
 export const baseName = (path) => (path ?? '').replace(/[\\/]+$/, '').split(/[\\/]/).at(-1) || (path ?? '');
 
 /** @type {Record<string, string>} */
-const SURFACES = { web: 'this page in a browser', cli: 'the command line', slack: 'Slack', discord: 'Discord', http: 'the HTTP interface', form: 'the answer form', sdk: 'the SDK', editor: 'an editor' };
+const SURFACES = { web: 'in a browser', cli: 'on the command line', slack: 'in Slack', discord: 'in Discord', http: 'over HTTP', form: 'on the answer page', sdk: 'over the SDK', editor: 'in an editor' };
 
-/** Who answered, and where. @param {any} by */
-export function who(by) {
-  const name = by?.name || '';
-  const place = by?.surface ? (SURFACES[by.surface] ?? by.surface) : '';
-  if (name && place) return `${name}, on ${place}`;
-  return name || (place ? `someone on ${place}` : 'someone');
+/** By whom, and where: "by Ann in Slack", "in a browser". @param {any} by @param {string} [own] the client that is "you" */
+export function byWhom(by, own) {
+  if (own !== undefined && by?.clientId === own) return 'by you';
+  const name = by?.name ? `by ${by.name}` : '';
+  const place = by?.surface ? (SURFACES[by.surface] ?? `on ${by.surface}`) : '';
+  return [name, place].filter(Boolean).join(' ') || 'by somebody';
 }
 
 /** @type {Record<string, string>} */

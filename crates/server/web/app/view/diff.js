@@ -19,7 +19,7 @@ export function Diff({ path, before, after, root }) {
   const lang = languageOf(path);
   const name = root && path.startsWith(`${root}/`) ? path.slice(root.length + 1) : path;
   return html`<figure class="diff">
-    <figcaption><span class="path" title=${path}>${name}</span><span class="plus">+${added}</span><span class="minus">−${removed}</span>${before === null || before === undefined ? html`<span class="tag">new file</span>` : null}</figcaption>
+    <figcaption><span class="path" title=${path}>${name}</span><span class="plus">+${added}</span>${removed > 0 && html`<span class="minus">−${removed}</span>`}${before === null || before === undefined ? html`<span class="tag">new file</span>` : null}</figcaption>
     <div class="lines" tabindex="0" role="group" aria-label=${`changes of ${name}`}>${shown.map((line, index) => (line === null
     ? (index > 0 || all.length > 1) && html`<div class="line gap" aria-hidden="true"><span class="no"></span><span class="text">⋯</span></div>`
     : html`<div class=${`line ${line.kind === '+' ? 'add' : line.kind === '-' ? 'del' : ''}`}><span class="no" aria-hidden="true">${line.now ?? line.old}</span><span class="sign" aria-hidden=${line.kind === ' '}>${line.kind}</span><span class="text"><${Pieces} text=${line.text} lang=${lang} /></span></div>`))}</div>

@@ -8,7 +8,7 @@ import * as model from '../form.js';
 import { html, useValue } from '../html.js';
 import { drafts } from '../page.js';
 import { tellShown } from '../shown.js';
-import { timeOfDay, who, why } from '../words.js';
+import { byWhom, timeOfDay, why } from '../words.js';
 import { Input, diffsOf, textOf } from './call.js';
 import { Output } from './code.js';
 import { Diff } from './diff.js';
@@ -31,7 +31,7 @@ function verdict(item, error) {
       const said = model.inWords(item.questions, body.answers).map(({ header, text }) => `${header}: ${text}`).join(' · ');
       const option = item.options.find((one) => one.optionId === body.optionId)?.label;
       const what = body.declined === true || body.state === 'declined' ? 'Declined' : 'Already answered';
-      return { over: true, text: `${what} by ${who(body.answeredBy)} at ${timeOfDay(body.answeredAt, now)}${said || option ? ` — ${said || option}` : ''}. Your answer was not used.` };
+      return { over: true, text: `${what} ${byWhom(body.answeredBy)} at ${timeOfDay(body.answeredAt, now)}${said || option ? ` — ${said || option}` : ''}. Your answer was not used.` };
     }
     case 'closed': return { over: true, text: `Closed: ${why(body.cause)}. Your answer was not used.` };
     case 'question_not_found': return { over: true, text: 'This question is gone: its session was deleted.' };
@@ -205,7 +205,7 @@ function Questions(props) {
   const picks = model.chosen(part, draft);
   const ready = model.firstMissing(parts, draft) < 0;
   const last = step === parts.length - 1;
-  return html`<form class="ask" ref=${form} aria-label="Answer the question" onKeyDown=${onKeyDown} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); forward(); }}>
+  return html`<form class=${`ask${parts.length === 1 ? " single" : ""}`} ref=${form} aria-label="Answer the question" onKeyDown=${onKeyDown} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); forward(); }}>
     ${parts.length > 1 && html`<nav class="steps" aria-label="Questions">${parts.map((one, index) => html`<button type="button" key=${index} aria-current=${index === step ? 'step' : undefined} onClick=${() => goto(index)}>${model.chosen(one, draft).length > 0 ? html`<${Icon} name="check" />` : html`<span class="n">${index + 1}</span>`}${one.header || `Question ${index + 1}`}</button>`)}</nav>`}
     <fieldset key=${step} disabled=${busy}>
       <legend>${parts.length === 1 && part.header && html`<span class="head">${part.header}</span>`}<span class="text">${part.question}</span>${part.multiSelect && html`<span class="hint">Choose one or more</span>`}</legend>
@@ -222,7 +222,7 @@ function Questions(props) {
         </div>
       </div>
     </fieldset>
-    <p class=${`message${message ? '' : ' empty'}`} role="status">${message}</p>
+    <p class=${`message${message ? '' : ' none'}`} role="status">${message}</p>
     <footer>
       <button type="button" class="quiet" disabled=${busy} onClick=${() => void send({ decline: true })}>Decline</button>
       <span class="keys" aria-hidden="true">${`1–${part.options.length + 1} choose · Enter ${last ? 'submit' : 'next'} · Esc back`}</span>
@@ -266,13 +266,13 @@ function Permission(props) {
     }
   };
   return html`<div class="ask permission" role="group" aria-label="Permission" ref=${form} onKeyDown=${onKeyDown}>
-    <p class="legend"><span class="head">Permission</span><span class="text">${action?.title || item.title}</span></p>
+    <p class="legend"><span class="text">${action?.title || item.title}</span></p>
     <div class="action">
       ${diffs.map((/** @type {any} */ diff) => html`<${Diff} path=${diff.path} before=${diff.oldText} after=${diff.newText} root=${root} />`)}
       ${diffs.length === 0 && html`<${Input} input=${action?.input} title="" />`}
       ${text !== '' && html`<${Output} text=${text} />`}
     </div>
-    <p class=${`message${message ? '' : ' empty'}`} role="status">${message}</p>
+    <p class=${`message${message ? '' : ' none'}`} role="status">${message}</p>
     <footer class="choices">
       ${options.map((option, index) => html`<button type="button" key=${option.optionId} class=${option.kind?.startsWith('reject') ? 'quiet' : index === 0 ? 'primary' : ''} disabled=${busy}
         onClick=${() => void send(option.kind?.startsWith('reject') && option.optionId === 'cancel' ? { decline: true } : { optionId: option.optionId })}><span class="key" aria-hidden="true">${index + 1}</span>${option.label}</button>`)}

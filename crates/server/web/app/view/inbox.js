@@ -38,7 +38,7 @@ function Row({ row, now, open, toggle, say }) {
   const item = itemOf(row);
   const id = `row-${row.questionId}`;
   useEffect(() => tellShown(item), [row.questionId, row.generation]);
-  const shown = row.shown.map((one) => one.surface);
+  const shown = row.shown.map((one) => one.surface).filter((surface) => surface !== 'web');
   const lead = () => { document.getElementById(id)?.focus(); };
   return html`<li class=${`case${open ? ' open' : ''}`}>
     <button type="button" class="head" id=${id} aria-expanded=${open} onClick=${toggle}>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from '../../vendor/hooks.js';
 import { html } from '../html.js';
 
-/** @type {import('./session.js') | undefined} */
+/** @type {typeof import('./session.js') | undefined} */
 let loaded;
 
 /** @param {{view: import('../session.js').SessionView}} props */

@@ -24,8 +24,8 @@ const heights = new Map();
  * @property {Map<Element, (visible: boolean, height: number) => void>} calls
  */
 
-/** @param {{entries: import('../fold.js').Entry[], rev: number, growing: boolean, root: string | null, watch: Watch, id: string, first: boolean}} props */
-function Group({ entries, growing, root, watch, id, first }) {
+/** @param {{entries: import('../fold.js').Entry[], rev: number, growing: boolean, root: string | null, own: string | undefined, watch: Watch, id: string, first: boolean}} props */
+function Group({ entries, growing, root, own, watch, id, first }) {
   const [visible, setVisible] = useState(first);
   const element = useRef(/** @type {HTMLDivElement | null} */ (null));
   useLayoutEffect(() => {
@@ -43,7 +43,7 @@ function Group({ entries, growing, root, watch, id, first }) {
   }, [id]);
   const style = visible ? { height: '' } : { height: `${heights.get(id) ?? entries.length * GUESS}px` };
   return h('div', { class: 'group', ref: element, style }, visible
-    ? entries.map((entry, index) => h(Entry, { key: entry.key, entry, rev: entry.rev, growing: growing && index === entries.length - 1, root }))
+    ? entries.map((entry, index) => h(Entry, { key: entry.key, entry, rev: entry.rev, growing: growing && index === entries.length - 1, root, own }))
     : null);
 }
 
@@ -111,18 +111,18 @@ export function Transcript({ view }) {
       for (const entry of some) sum = (sum * 31 + entry.rev + 1) % 1_000_000_007;
       const known = nodes.current.get(head.key);
       const same = known && known.sum === sum && known.fold === view.fold;
-      const node = same ? known.node : h(Group, { key: head.key, id: `${view.id} ${head.key}`, entries: some, rev: sum, growing, root: view.workspace, watch: watch.current, first: at + 2 * GROUP >= entries.length });
+      const node = same ? known.node : h(Group, { key: head.key, id: `${view.id} ${head.key}`, entries: some, rev: sum, growing, root: view.workspace, own: view.clientId, watch: watch.current, first: at + 2 * GROUP >= entries.length });
       next.set(head.key, { sum, node, fold: view.fold });
       groups.push(node);
     }
     nodes.current = next;
   }
-  return html`<div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="region" aria-label="Transcript">
+  return html`<div class="pane"><div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="region" aria-label="Transcript">
     <div class="transcript" ref=${content}>
       ${view.fold.anchor !== '' && html`<p class="earlier">${view.loadingOlder ? 'Loading earlier messages…' : html`<button type="button" onClick=${() => void view.older()}>Earlier messages</button>`}</p>`}
       ${view.known && entries.length === 0 && html`<p class="nothing">Nothing has been said yet. Write the first message below.</p>`}
       ${groups}
-    </div>
+    </div></div>
     ${away && html`<button type="button" class="latest" onClick=${() => { stick.current = true; setAway(false); const root = scroller.current; if (root) root.scrollTop = root.scrollHeight; }}><${Icon} name="chevron" />Latest</button>`}
   </div>`;
 }
