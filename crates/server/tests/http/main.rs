@@ -7,6 +7,7 @@ mod access;
 mod asker;
 mod audit;
 mod bounds;
+mod grammar;
 mod health;
 mod inbox;
 mod limits;
