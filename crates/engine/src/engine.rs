@@ -411,11 +411,13 @@ impl Engine {
         if row.session.deleted && question.is_open() {
             return Err(Rejection::Closed { cause: CloseCause::SessionDeleted, question }.into());
         }
-        if !question.is_open() {
+        // An answer that the agent does not have yet wakes its session, as often as it is given (D3).
+        let waits = !question.delivered && self.shared.config.restore && question.body.is_question();
+        if !question.is_open() && (row.session.deleted || !waits) {
             // What has ended never changes: the row says it all, however old it is.
             let response = answer.response.as_ref();
             late_answer(&question, answer.generation, answer.choice, response)?;
-            let delivery = if question.delivered { "delivered" } else { "delivering" };
+            let delivery = if question.delivered { "delivered" } else { "stored" };
             let response = response.map(AsRef::as_ref);
             return Ok(Receipt::Settled(question_wire::receipt(&question, response, delivery)));
         }
@@ -455,11 +457,10 @@ impl Engine {
             row.question.state =
                 State::Closed { cause: CloseCause::ProcessRestarted, at: row.question.asked_at };
         }
-        let restorable = self.shared.config.restore
-            && row.question.body.is_question()
-            && !asked.unrestorable.contains(&row.question.id);
+        let answerable = self.shared.config.restore && row.question.body.is_question();
+        let restorable = answerable && !asked.unrestorable.contains(&row.question.id);
         let unseen = question_wire::is_unseen(&row.question, self.now(), self.shared.config.unseen_after);
-        question_wire::inbox_row(&row, asking, restorable, unseen)
+        question_wire::inbox_row(&row, asking, restorable, answerable, unseen)
     }
 
     /// The questions of these sessions that people can answer now, by the actors' word: a row of a session

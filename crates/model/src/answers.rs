@@ -90,9 +90,9 @@ pub enum InvalidAnswers {
         /// The question's key.
         key: String,
     },
-    /// NUL, which not every store can hold.
-    #[error("answers: the answer to question {key} holds a NUL character")]
-    Nul {
+    /// A character that nobody types: an arrow key that a terminal sent, or NUL, which not every store can hold.
+    #[error("answers: the answer to question {key} holds a control character")]
+    Control {
         /// The question's key.
         key: String,
     },
@@ -202,8 +202,8 @@ fn check_text(key: &str, text: &str) -> Result<(), InvalidAnswers> {
         Err(InvalidAnswers::Empty { key: key() })
     } else if text.len() > MAX_ANSWER_BYTES {
         Err(InvalidAnswers::TooLong { key: key() })
-    } else if text.contains('\0') {
-        Err(InvalidAnswers::Nul { key: key() })
+    } else if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        Err(InvalidAnswers::Control { key: key() })
     } else {
         Ok(())
     }

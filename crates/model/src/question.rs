@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+/// Most things that one session may ask people at once, permissions among them (WIRE c.4).
+pub const MAX_AT_ONCE: usize = 64;
+
 /// The name of the tool (Q1).
 pub const TOOL_NAME: &str = "ask_user_question";
 

@@ -54,9 +54,10 @@ pub struct TailCall {
 pub enum TailResult {
     /// A question that a person declined (Q7).
     Declined,
-    /// Nobody's decision about the call: its turn was cancelled (R13), or the session went on without it and
-    /// the result is a repair (R2).
-    Stopped,
+    /// Its turn was cancelled (R13).
+    Cancelled,
+    /// The session went on without it, and the result is a repair (R2).
+    Repaired,
     /// Anything else: an answer, or what a tool gave.
     Other,
 }
@@ -70,6 +71,16 @@ impl TailCall {
     /// Whether this is a call of the question tool.
     pub fn is_question(&self) -> bool {
         self.name == TOOL_NAME
+    }
+
+    /// Whether its end says that its turn was stopped. A question that was repaired was gone on without; of another
+    /// tool's call the repair says nothing but that it was cut off.
+    fn is_stopped(&self) -> bool {
+        match self.result {
+            Some(TailResult::Cancelled) => true,
+            Some(TailResult::Repaired) => self.is_question(),
+            Some(TailResult::Declined | TailResult::Other) | None => false,
+        }
     }
 }
 
@@ -105,10 +116,12 @@ pub enum Restore {
         /// The unanswered questions, in call order (R18).
         questions: Vec<OpenQuestion>,
     },
-    /// Nothing is asked: the batch is settled and the model has not replied yet, so the turn goes on (R20).
+    /// Nothing is asked: the answers are all in and the model has not replied yet, so the turn goes on (R20).
     GoOn {
         /// The record of the model turn.
         turn: RecordId,
+        /// Calls of other tools that were cut off: they are repaired first, since they may have run (R21).
+        cut_off: Vec<CallId>,
     },
 }
 
@@ -172,7 +185,7 @@ pub enum NotRestorable {
     NoQuestion,
 }
 
-/// Decides E2, E3 and E4, and R20 where nothing dangles any more.
+/// Decides E2, E3 and E4, and R20 where no question dangles any more.
 ///
 /// # Errors
 /// The first condition that fails.
@@ -184,15 +197,22 @@ pub fn assess(tail: &Tail) -> Result<Restore, NotRestorable> {
     if turn.calls.iter().all(|call| call.id.is_none()) {
         return Err(NotRestorable::NoCalls);
     }
-    let mut questions = Vec::new();
+    let (mut questions, mut others) = (Vec::new(), Vec::new());
     for call in turn.calls.iter().filter(|call| call.result.is_none()) {
         let Some(id) = &call.id else { continue };
         if !call.is_question() {
-            return Err(NotRestorable::OtherToolDangles { call: id.clone(), tool: call.name.clone() });
+            others.push((id, &call.name));
+            continue;
         }
         let parsed = parse_questions(&call.args)
             .map_err(|problem| NotRestorable::Unreadable { call: id.clone(), problem })?;
         questions.push(OpenQuestion { call: id.clone(), args: call.args.clone(), questions: parsed });
+    }
+    let answered = |call: &TailCall| call.is_question() && call.result == Some(TailResult::Other);
+    if let Some((call, tool)) = others.first()
+        && (!questions.is_empty() || !turn.calls.iter().any(answered))
+    {
+        return Err(NotRestorable::OtherToolDangles { call: (*call).clone(), tool: (*tool).clone() });
     }
     if !questions.is_empty() {
         return Ok(Restore::Ask { turn: turn.record.clone(), questions });
@@ -200,13 +220,14 @@ pub fn assess(tail: &Tail) -> Result<Restore, NotRestorable> {
     if turn.ended {
         return Err(NotRestorable::TurnOver);
     }
-    if turn.calls.iter().any(|call| call.result == Some(TailResult::Stopped)) {
+    if turn.calls.iter().any(TailCall::is_stopped) {
         return Err(NotRestorable::TurnStopped);
     }
     if !turn.calls.iter().any(|call| call.id.is_some() && call.is_question()) {
         return Err(NotRestorable::NoQuestion);
     }
-    Ok(Restore::GoOn { turn: turn.record.clone() })
+    let cut_off = others.into_iter().map(|(call, _)| call.clone()).collect();
+    Ok(Restore::GoOn { turn: turn.record.clone(), cut_off })
 }
 
 /// How a settled batch ends (Q7).

@@ -80,8 +80,12 @@ impl History {
             match record {
                 Record::Ended => ended = true,
                 Record::User { .. } => return Tail::User,
-                Record::Result { call, declined, .. } => {
-                    let result = if *declined { TailResult::Declined } else { TailResult::Other };
+                Record::Result { call, declined, repaired, .. } => {
+                    let result = match (declined, repaired) {
+                        (true, _) => TailResult::Declined,
+                        (false, true) => TailResult::Repaired,
+                        (false, false) => TailResult::Other,
+                    };
                     results.entry(call).or_insert(result);
                 }
                 Record::Model { id, calls, .. } => {

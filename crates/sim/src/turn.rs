@@ -156,7 +156,12 @@ impl Inner {
                         let spared: Vec<_> = questions.into_iter().map(|open| open.call).collect();
                         Some((turn, spared))
                     }
-                    Some(Ok(Restore::GoOn { turn })) => Some((turn, Vec::new())),
+                    Some(Ok(Restore::GoOn { turn, cut_off })) => {
+                        if !cut_off.is_empty() {
+                            self.repair(session, &open.sink).await?;
+                        }
+                        Some((turn, Vec::new()))
+                    }
                     _ => return Ok(End::Stopped("end_turn", false)),
                 }
             }

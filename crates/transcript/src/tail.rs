@@ -152,7 +152,8 @@ impl Finder {
         for response in message.responses() {
             let result = match record.cause() {
                 Some(Cause::Declined) if response.name == TOOL_NAME => TailResult::Declined,
-                Some(Cause::Cancelled | Cause::OrphanRepair) => TailResult::Stopped,
+                Some(Cause::Cancelled) => TailResult::Cancelled,
+                Some(Cause::OrphanRepair) => TailResult::Repaired,
                 _ => TailResult::Other,
             };
             self.results.push(Found {

@@ -293,7 +293,9 @@ pub(crate) async fn permit(peer: &Peer, call: &CallRef, planned: &PlannedCall, s
     let mut options = vec![option(OPTION_SUBMIT, "Allow once", "allow_once")];
     // "Always" never reaches outside the workspace, so it is not offered there.
     if !planned.outside_workspace {
-        options.push(option(OPTION_ALWAYS, "Always allow in this session", "allow_always"));
+        // What is allowed is the tool, not this call of it.
+        let name = format!("Allow every {} of this session", calls_of(&call.name));
+        options.push(option(OPTION_ALWAYS, &name, "allow_always"));
     }
     options.push(option(OPTION_CANCEL, "Decline", "reject_once"));
     let params = json!({
@@ -340,6 +342,15 @@ fn permission_answer(answer: &Value, stopping: bool) -> Permission {
         (Some("cancelled"), _) => Permission::Declined,
         // What is no answer is no consent.
         _ => Permission::Undecided,
+    }
+}
+
+/// The calls of a tool, for people.
+fn calls_of(tool: &str) -> String {
+    match tool {
+        "run_shell_command" => "shell command".to_owned(),
+        "write_file" | "edit" => format!("use of {tool} in the workspace"),
+        other => format!("use of {other}"),
     }
 }
 

@@ -11,7 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use holdpoint_model::asked::Asked;
 use holdpoint_model::history::Content;
 use holdpoint_model::ids::{CallId, RecordId};
-use holdpoint_model::question::{Question, TOOL_NAME, parse_questions};
+use holdpoint_model::question::{MAX_AT_ONCE, Question, TOOL_NAME, parse_questions};
 use holdpoint_model::restore::{OpenQuestion, Settlement, TailResult, TailTurn, settlement};
 use holdpoint_transcript::{Cause, Durability};
 use serde_json::{Value, json};
@@ -32,6 +32,9 @@ const NOT_ALLOWED: &str =
     "The person declined this call, so it was not run. Do not try the same by another way.";
 /// What the model reads when nobody decided about a call.
 const UNDECIDED: &str = "Not run: the request for permission ended without a decision.";
+
+/// Most questions of one batch: what a session may ask at once, and room for one permission.
+const MOST_QUESTIONS: usize = MAX_AT_ONCE - 1;
 
 /// How long a restored question is with people before the history is read: the question is to reach them first,
 /// and nobody answers faster.
@@ -160,6 +163,13 @@ impl Turn {
                     Ok(questions)
                 });
             match parsed {
+                Ok(_) if !batch.restored && asking.len() >= MOST_QUESTIONS => {
+                    let problem = format!(
+                        "No more than {MOST_QUESTIONS} questions can be asked at once, and this one was too many; ask \
+                         it when the others have their answers."
+                    );
+                    self.settle(batch, at, Outcome::error(Cause::Invalid, problem)).await?;
+                }
                 Ok(questions) => {
                     let ask = self.ask(batch, at, questions.clone());
                     asking.push(async move { Ended { at, questions, end: ask.end().await } }.boxed());
@@ -247,7 +257,8 @@ impl Turn {
         let call = &mut batch.calls[at];
         let result = match outcome.cause {
             Cause::Declined => TailResult::Declined,
-            Cause::Cancelled | Cause::OrphanRepair => TailResult::Stopped,
+            Cause::Cancelled => TailResult::Cancelled,
+            Cause::OrphanRepair => TailResult::Repaired,
             _ => TailResult::Other,
         };
         let record = self.scribe.result(&call.id, &call.name, outcome);

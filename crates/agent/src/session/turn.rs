@@ -163,8 +163,13 @@ impl Turn {
         if !self.config.restore || !self.store.open().await? {
             return Ok(None);
         }
-        let tail = self.store.tail().await?.tail;
-        match (assess(&tail), tail.turn()) {
+        let mut tail = self.store.tail().await?.tail;
+        let restore = assess(&tail);
+        if matches!(&restore, Ok(Restore::GoOn { cut_off, .. }) if !cut_off.is_empty()) {
+            self.repair_tail().await?;
+            tail = self.store.tail().await?.tail;
+        }
+        match (restore, tail.turn()) {
             (Ok(_), Some(turn)) => Ok(Some(Batch::restored(turn))),
             (Err(reason), _) => {
                 tracing::info!(session = %self.scribe.session, %reason, "nothing to restore");

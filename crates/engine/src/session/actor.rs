@@ -132,6 +132,8 @@ pub(crate) struct Actor {
     pub(super) deadline: Option<Instant>,
     pub(super) overdue: Option<PromptId>,
     pub(super) turn_error: Option<Value>,
+    /// The turn that a crash ended, as a load tells of it (WIRE f.3): its end was told to nobody who had left.
+    pub(super) lost: Option<Value>,
     /// How often the agent was started again since it last worked.
     pub(super) restarts: u32,
     /// When to start it again.
@@ -195,6 +197,7 @@ impl Actor {
             deadline: None,
             overdue: None,
             turn_error: None,
+            lost: None,
             restarts: 0,
             retry_at: None,
             last_activity: Instant::now(),

@@ -293,6 +293,7 @@ impl Actor {
             state,
             source: info.map(|info| (info.source_type.clone(), info.source_id.clone())).unwrap_or_default(),
             title: self.state.title.clone(),
+            lost: self.lost.clone(),
             replay,
         }
     }

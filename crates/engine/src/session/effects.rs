@@ -99,6 +99,7 @@ impl Actor {
 
     fn turn_started(&mut self, origin: &Origin) {
         self.turn_error = None;
+        self.lost = None;
         self.cancelled_at = None;
         self.overdue = None;
         self.deadline = match origin {
@@ -178,11 +179,21 @@ impl Actor {
                 Frame::new("turn_error", data)
             }
             TurnEnd::Interrupted => {
-                let message = if self.state.open().any(|question| question.body.is_question()) {
-                    "The daemon or its agent ended in the middle of this turn. Its question is kept: start the daemon \
-                     with --restore-ask-user-question, and it is asked again."
-                } else {
-                    "The daemon or its agent ended in the middle of this turn, and nothing was left to go on with."
+                let asks = self.state.open().any(|question| question.body.is_question());
+                let message = match (asks, self.shared.config.restore) {
+                    (true, false) => {
+                        "The daemon or its agent ended in the middle of this turn. Its question is kept: start the \
+                         daemon with --restore-ask-user-question, and it is asked again."
+                    }
+                    (true, true) => {
+                        "The daemon or its agent ended in the middle of this turn, while a tool ran beside its question. \
+                         The question is not asked again, but it can still be answered by its id, and then the turn \
+                         goes on; or send another prompt."
+                    }
+                    (false, _) => {
+                        "The daemon or its agent ended in the middle of this turn. What it had done is stored: have it go \
+                         on (POST /session/:id/continue), or send another prompt."
+                    }
                 };
                 let data = json!({
                     "sessionId": self.id,
@@ -190,6 +201,13 @@ impl Actor {
                     "promptId": prompt,
                     "code": "daemon_lost",
                 });
+                self.lost = Some(json!({
+                    "v": 1,
+                    "promptId": prompt,
+                    "terminal": "interrupted",
+                    "code": "daemon_lost",
+                    "at": iso(self.shared.world.now()),
+                }));
                 self.turn_error = Some(data.clone());
                 Frame::new("turn_error", data)
             }

@@ -74,6 +74,8 @@ pub struct Attached {
     pub source: (Option<String>, Option<String>),
     /// Its title.
     pub title: Option<String>,
+    /// How the last turn ended, where a crash ended it: an entry of `promptTerminals`.
+    pub lost: Option<Value>,
     /// The history, after a load.
     pub replay: Option<Replay>,
 }

@@ -247,12 +247,12 @@ impl Actor {
         let mut restoring =
             taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
         self.unrestorable.clear();
-        if ours
+        let given_up = ours
             && self.shared.config.restore
             && !taking.suppress
             && !taken.hint
-            && self.state.running().is_none()
-        {
+            && self.state.running().is_none();
+        if given_up {
             // The agent was free to hint and did not: what is open stays so only until it is repaired (E3).
             let open = self.state.open().filter(|question| question.body.is_question());
             self.unrestorable = open.map(|question| question.generation).collect();
@@ -261,7 +261,8 @@ impl Actor {
         let mut to_be_asked = open_calls(&self.state);
         if let Some(tail) = taken.tail {
             to_be_asked.extend(tail.open.iter().cloned());
-            let tail = Tail { turn: tail.turn, open: tail.open, last_prompt: tail.last_prompt, restoring };
+            let AgentTail { turn, open, last_prompt, .. } = tail;
+            let tail = Tail { turn, open, last_prompt, restoring, given_up };
             self.note(Command::Reconcile { tail });
         }
         if restoring && let OnBehalf::Somebody(client) = &taking.on_behalf {

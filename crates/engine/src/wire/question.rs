@@ -207,8 +207,15 @@ pub fn is_unseen(question: &Question, now: Micros, after: Option<Duration>) -> b
 }
 
 /// A row of the inbox, or the whole question (D2). `asking` is the asking that people can answer now;
-/// `restorable` whether a load would ask it again; `unseen` whether it should have been shown by now and was not.
-pub fn inbox_row(row: &QuestionRow, asking: Option<&Asking>, restorable: bool, unseen: bool) -> Value {
+/// `restorable` whether a load would ask it again; `answerable` whether an answer is taken all the same, and the turn
+/// goes on with it (D3); `unseen` whether it should have been shown by now and was not.
+pub fn inbox_row(
+    row: &QuestionRow,
+    asking: Option<&Asking>,
+    restorable: bool,
+    answerable: bool,
+    unseen: bool,
+) -> Value {
     let question = &row.question;
     let mut item = json!({
         "questionId": question.id,
@@ -232,6 +239,7 @@ pub fn inbox_row(row: &QuestionRow, asking: Option<&Asking>, restorable: bool, u
     item["live"] = json!(asking.is_some());
     if question.is_open() {
         item["restorable"] = json!(restorable);
+        item["answerable"] = json!(asking.is_some() || answerable);
     }
     if let Some(asking) = asking {
         item["requestId"] = json!(asking.request);

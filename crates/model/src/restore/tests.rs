@@ -83,8 +83,14 @@ fn r20_a_settled_batch_goes_on_unless_its_turn_is_over() {
 
 #[test]
 fn r20_what_nobody_decided_does_not_go_on_by_itself() {
-    // R13: the turn was cancelled, and the process died before it could say so.
-    let stopped = done(question("a"), TailResult::Stopped);
+    for result in [TailResult::Cancelled, TailResult::Repaired] {
+        r20_stopped(result);
+    }
+}
+
+fn r20_stopped(result: TailResult) {
+    // R13: the turn was cancelled, and the process died before it could say so; or it went on without the question.
+    let stopped = done(question("a"), result);
     let tail = Tail::Model(turn(vec![stopped.clone()]));
     assert_eq!(assess(&tail), Err(NotRestorable::TurnStopped));
     assert_eq!(interruption(&tail), Interruption::InterruptedPrompt, "a person can have it go on");
@@ -92,6 +98,29 @@ fn r20_what_nobody_decided_does_not_go_on_by_itself() {
     assert_eq!(assess(&Tail::Model(beside_an_answer)), Err(NotRestorable::TurnStopped));
     // What still dangles is asked all the same.
     assert_eq!(asked(&Tail::Model(turn(vec![stopped, question("b")]))), ["b"]);
+}
+
+#[test]
+fn r20_r21_a_call_that_was_cut_off_beside_an_answer_is_repaired_and_the_turn_goes_on() {
+    let shell = || call(Some("w"), "run_shell_command", json!({}), None);
+    let answered = || done(question("a"), TailResult::Other);
+    let goes_on = |calls| match assess(&Tail::Model(turn(calls))) {
+        Ok(Restore::GoOn { cut_off, .. }) => {
+            Some(cut_off.iter().map(ToString::to_string).collect::<Vec<_>>())
+        }
+        _ => None,
+    };
+    assert_eq!(goes_on(vec![answered(), shell()]), Some(vec!["w".to_owned()]));
+    assert_eq!(
+        goes_on(vec![shell(), answered(), done(question("b"), TailResult::Declined)]),
+        Some(vec!["w".to_owned()])
+    );
+    // After the repair, and a crash behind it.
+    assert_eq!(goes_on(vec![done(shell(), TailResult::Repaired), answered()]), Some(vec![]));
+    // A cancel, a decline alone, and a question that nobody has answered are another matter.
+    assert_eq!(goes_on(vec![done(shell(), TailResult::Cancelled), answered()]), None);
+    assert_eq!(goes_on(vec![shell(), done(question("a"), TailResult::Declined)]), None);
+    assert_eq!(goes_on(vec![shell(), answered(), question("b")]), None);
 }
 
 #[test]
@@ -232,12 +261,21 @@ fn oracle(tail: &Tail) -> &'static str {
     let all_questions = dangling.iter().all(|c| c.name == "ask_user_question");
     let all_parse = dangling.iter().all(|c| parse_questions(&c.args).is_ok());
     let had_question = with_id().any(|c| c.name == "ask_user_question");
-    let stopped = turn.calls.iter().any(|c| c.result == Some(TailResult::Stopped));
+    let stopped = turn.calls.iter().any(|c| {
+        c.result == Some(TailResult::Cancelled)
+            || (c.name == "ask_user_question" && c.result == Some(TailResult::Repaired))
+    });
+    let no_question_dangles = dangling.iter().all(|c| c.name != "ask_user_question");
+    // An answer, not a decline.
+    let answered =
+        turn.calls.iter().any(|c| c.name == "ask_user_question" && c.result == Some(TailResult::Other));
     match (turn.notices_after, with_id().count(), dangling.len()) {
         (true, ..) | (_, 0, _) => "no",
         (_, _, 0) if !turn.ended && !stopped && had_question => "go on",
         (_, _, 0) => "no",
         _ if all_questions && all_parse => "ask",
+        // What was cut off beside an answer is repaired, and the turn goes on.
+        _ if no_question_dangles && answered && !turn.ended && !stopped => "go on",
         _ => "no",
     }
 }
@@ -247,7 +285,7 @@ fn any_call() -> impl Strategy<Value = TailCall> {
     let arguments = prop_oneof![4 => Just(args()), 1 => Just(json!({})), 1 => Just(json!("broken"))];
     let result = prop_oneof![
         4 => Just(None), 2 => Just(Some(TailResult::Declined)), 3 => Just(Some(TailResult::Other)),
-        1 => Just(Some(TailResult::Stopped))
+        1 => Just(Some(TailResult::Cancelled)), 1 => Just(Some(TailResult::Repaired))
     ];
     (proptest::option::weighted(0.8, 0u8..6), name, arguments, result).prop_map(|(id, name, args, result)| {
         call(id.map(|id| format!("c{id}")).as_deref(), name, args, result)

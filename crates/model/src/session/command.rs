@@ -46,6 +46,9 @@ pub struct Tail {
     pub last_prompt: Option<PromptId>,
     /// Whether the daemon will go on with that turn now.
     pub restoring: bool,
+    /// Whether the agent was free to have that turn go on, and will not: its questions are not asked again (E3), though
+    /// an answer still reaches it.
+    pub given_up: bool,
 }
 
 /// What an edge wants of a session.

@@ -387,7 +387,7 @@ pub enum TurnEnd {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     },
-    /// The daemon or the agent died, and nothing was left to go on with.
+    /// The daemon or the agent died, and the turn does not go on by itself.
     Interrupted,
 }
 

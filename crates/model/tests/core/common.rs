@@ -201,7 +201,7 @@ impl Driven {
         restoring: bool,
     ) -> Vec<Event> {
         let open = open.iter().map(|call| id::<CallId>(*call)).collect();
-        let tail = Tail { turn: turn.map(id), open, last_prompt: last.map(id), restoring };
+        let tail = Tail { turn: turn.map(id), open, last_prompt: last.map(id), restoring, given_up: false };
         self.go(Command::Reconcile { tail })
     }
 

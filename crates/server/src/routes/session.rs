@@ -218,6 +218,9 @@ fn restored(attached: Attached) -> Restored {
     view["state"] = attached.state.clone();
     view["lastEventId"] = json!(attached.last_event_id);
     view["eventEpoch"] = json!(attached.epoch);
+    if let Some(lost) = &attached.lost {
+        view["promptTerminals"] = json!([lost]);
+    }
     if let Some(title) = &attached.title {
         view["displayName"] = json!(title);
     }

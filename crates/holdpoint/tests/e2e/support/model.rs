@@ -132,6 +132,10 @@ fn says(messages: &[Value]) -> Says {
         let parts: Vec<Value> = numbers.iter().map(|n| part(*n)).collect();
         ("ask_user_question", json!({ "questions": parts }))
     };
+    let sleep = || {
+        let command = "sleep 600 & echo $$ $! > sleeping; wait";
+        ("run_shell_command", json!({ "command": command, "description": "takes its time" }))
+    };
     let shell =
         || ("run_shell_command", json!({ "command": "echo ran >> ran.txt", "description": "leaves a mark" }));
     let done = || {
@@ -152,10 +156,8 @@ fn says(messages: &[Value]) -> Says {
         ("BAD_ARGUMENTS", 0) => calls(vec![("ask_user_question", json!({ "questions": [] }))]),
         ("BAD_JSON", 0) => calls(vec![("ask_user_question", json!("{\"questions\": [{"))]),
         ("UNKNOWN_TOOL", 0) => calls(vec![("make_coffee", json!({ "strength": 3 }))]),
-        ("SLEEP", 0) => calls(vec![(
-            "run_shell_command",
-            json!({ "command": "sleep 600 & echo $$ $! > sleeping; wait", "description": "takes its time" }),
-        )]),
+        ("SLEEP", 0) => calls(vec![sleep()]),
+        ("SLEEP_AND_ASK", 0) => calls(vec![sleep(), ask(&[1])]),
         ("HANG", _) => Says::Nothing,
         ("REFUSED", _) => Says::Status(StatusCode::BAD_REQUEST),
         _ => done(),

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use crate::ids::{CallId, Generation, QuestionId, RequestId};
 use crate::policy::Capture;
+use crate::question::MAX_AT_ONCE;
 use crate::session::command::Context;
 use crate::session::event::{Event, UnaskedCause};
 use crate::session::rejection::Rejection;
 use crate::session::state::{Asking, Body, CallKey, CloseCause, Question, Session, State, VoteOption};
-
-/// Most questions that one session may ask at once (WIRE c.4).
-const MAX_PENDING: usize = 64;
 
 pub(super) struct Ask {
     pub question: QuestionId,
@@ -52,7 +50,7 @@ pub(super) fn ask(
 
 fn room(session: &Session) -> Result<(), Rejection> {
     let pending = session.asked_now().count();
-    if pending < MAX_PENDING { Ok(()) } else { Err(Rejection::TooManyPending(pending)) }
+    if pending < MAX_AT_ONCE { Ok(()) } else { Err(Rejection::TooManyPending(pending)) }
 }
 
 fn ask_anew(session: &Session, ask: Ask, context: &Context) -> Vec<Event> {

@@ -75,7 +75,7 @@ pub(super) fn reconcile(session: &Session, tail: &Tail, context: &Context) -> Ve
     let mut waits = false;
     for question in session.open().filter(|question| question.body.is_question()) {
         if dangles(question) {
-            waits = true;
+            waits |= !tail.given_up;
         } else {
             events.push(Event::Closed { generation: question.generation, cause: CloseCause::OrphanRepair });
             events.push(Event::Delivered { generation: question.generation });

@@ -511,6 +511,7 @@ impl Book {
         open: &[String],
         last: Option<&str>,
         restoring: bool,
+        given_up: bool,
     ) {
         if self.running().is_some() {
             return;
@@ -521,7 +522,7 @@ impl Book {
             let dangles = row.turn.is_none() || (row.turn.as_deref() == turn && open.contains(&row.call));
             let newest = self.newest(row.turn.as_deref(), &row.call) == Some(at);
             match (&row.fate, dangles) {
-                (Fate::Waiting, true) => waits |= !row.consent,
+                (Fate::Waiting, true) => waits |= !row.consent && !given_up,
                 // R20: the agent is told, and the turn goes on.
                 (Fate::Decided { .. }, true) if newest => waits |= !row.consent && !row.in_history,
                 (Fate::Waiting, false) if !row.consent => {

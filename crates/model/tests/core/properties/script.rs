@@ -33,7 +33,7 @@ pub(crate) enum Op {
     Cancel { unreachable: bool },
     EndAsking { only: Option<u8>, cause: u8 },
     CallEnded { call: u8, repaired: bool, stale: bool },
-    Reconcile { turn: u8, open: u8, last: u8, restoring: bool },
+    Reconcile { turn: u8, open: u8, last: u8, restoring: bool, given_up: bool },
     EndTurn { wrong: bool, stale: bool, completed: bool },
     Refusal { generation: u8 },
     Delete,
@@ -80,8 +80,8 @@ pub(crate) fn ops(longest: usize) -> impl Strategy<Value = Vec<Op>> {
         3 => (proptest::option::of(any::<u8>()), 0..4u8).prop_map(|(only, cause)| Op::EndAsking { only, cause }),
         3 => (0..2u8, any::<bool>(), rarely())
             .prop_map(|(call, repaired, stale)| Op::CallEnded { call, repaired, stale }),
-        4 => (0..4u8, 0..4u8, any::<u8>(), any::<bool>())
-            .prop_map(|(turn, open, last, restoring)| Op::Reconcile { turn, open, last, restoring }),
+        4 => (0..4u8, 0..4u8, any::<u8>(), any::<bool>(), rarely())
+            .prop_map(|(turn, open, last, restoring, given_up)| Op::Reconcile { turn, open, last, restoring, given_up: given_up && !restoring }),
         4 => (rarely(), rarely(), proptest::bool::weighted(0.8))
             .prop_map(|(wrong, stale, completed)| Op::EndTurn { wrong, stale, completed }),
         1 => any::<u8>().prop_map(|generation| Op::Refusal { generation }),
@@ -259,15 +259,16 @@ fn play_open(
             let said = book.call_ended(life, call, *repaired);
             (Command::CallEnded { life, call: id(call), repaired: *repaired }, said)
         }
-        Op::Reconcile { turn, open, last, restoring } => {
+        Op::Reconcile { turn, open, last, restoring, given_up } => {
             let turn = TURNS[usize::from(*turn)];
             let open: Vec<String> =
                 (0..2).filter(|at| open >> at & 1 == 1).map(|at| CALLS[at].to_owned()).collect();
             // Three of four times the agent has the prompt.
             let last = book.turn.as_ref().filter(|_| last % 4 != 0).map(|work| work.prompt.clone());
-            book.reconcile(turn, &open, last.as_deref(), *restoring);
+            book.reconcile(turn, &open, last.as_deref(), *restoring, *given_up);
             let open = open.into_iter().map(id::<CallId>).collect();
-            let tail = Tail { turn: turn.map(id), open, last_prompt: last.map(id), restoring: *restoring };
+            let (restoring, given_up) = (*restoring, *given_up);
+            let tail = Tail { turn: turn.map(id), open, last_prompt: last.map(id), restoring, given_up };
             (Command::Reconcile { tail }, Ok(()))
         }
         Op::EndTurn { wrong, stale, completed } => {
