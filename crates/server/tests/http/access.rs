@@ -143,6 +143,43 @@ async fn e_host() {
 }
 
 #[tokio::test]
+async fn e_what_is_refused_by_host_or_origin_or_token_reaches_no_route() {
+    // The order of WIRE e: what is wrong first is what is told, and nothing is done.
+    let daemon =
+        Daemon::start(Options { token: Some("s3cret"), rate_limit: true, ..Options::default() }).await;
+    let make = || Request::new("POST", "/session").json(&json!({ "sessionScope": "thread" }));
+    let foreign = |request: Request<'static>| request.header("origin", "https://evil.example");
+    let rebound = |request: Request<'static>| request.header("host", "evil.example");
+    let with = |request: Request<'static>| request.header("authorization", "Bearer s3cret");
+    let table = [
+        ("everything", foreign(rebound(make())), 403, "Invalid Host header"),
+        ("the host, with the token", with(rebound(make())), 403, "Invalid Host header"),
+        ("the origin, with the token", with(foreign(make())), 403, "Request denied by CORS policy"),
+        ("the origin", foreign(make()), 403, "Request denied by CORS policy"),
+        ("the token", make(), 401, "Unauthorized"),
+    ];
+    for (what, request, status, words) in table {
+        for _ in 0..40 {
+            let refused = daemon.send(request.clone()).await;
+            assert_eq!((refused.status, &refused.body["error"]), (status, &json!(words)), "{what}");
+            assert_eq!(refused.header("x-ratelimit-limit"), None, "{what}: nobody's bucket is emptied by it");
+        }
+    }
+    assert_eq!(daemon.engine.live_sessions(), 0);
+    assert_eq!(daemon.send(with(make())).await.status, 200);
+    daemon.stop().await;
+}
+
+#[tokio::test]
+async fn e_a_votes_body_cannot_pollute_what_is_stored() {
+    let daemon = Daemon::start(Options::default()).await;
+    let body = json!({ "__proto__": { "sessionScope": "thread" }, "constructor": 1, "prototype": 2 });
+    let made = daemon.send(Request::new("POST", "/session").json(&body)).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn e_origin_without_any_allowed() {
     let origin = |what, origin: &str, status| {
         row(what, get("/health").header("origin", origin), status, if status == 200 { "" } else { "-" })
