@@ -246,7 +246,7 @@ check('h11_gone_questions_free_the_input', async (machine) => {
     await page.locator('.notice').waitFor();
     await dock(page).waitFor({ state: 'detached' });
     assert.ok(await page.locator('#composer').isEnabled());
-    await page.locator('.stop').click();
+    await page.locator('button.stop').click();
     await page.locator('.words', { hasText: 'Ready' }).waitFor();
     await page.locator('.notice button').first().click();
   }
@@ -259,7 +259,7 @@ check('h12_any_lost_event_heals', async (machine) => {
     await say(page, n === 1 ? 'LONG_3 please ASK' : `number ${n}`);
     if (n === 1) {
       await dock(page).waitFor();
-      await page.locator('.stop').click();
+      await page.locator('button.stop').click();
     } else await page.locator('.entry.agent', { hasText: `number ${n}` }).waitFor();
     await page.locator('.words', { hasText: 'Ready' }).waitFor();
     await page.locator('.entry.user', { hasText: n === 1 ? 'ASK' : `number ${n}` }).last().waitFor();
@@ -313,7 +313,7 @@ check('h9_stop_with_the_dock_open', async (machine) => {
   const { id, page } = await watching(machine);
   await say(page, 'please ASK');
   await dock(page).waitFor();
-  await page.locator('.stop').click();
+  await page.locator('button.stop').click();
   await dock(page).waitFor({ state: 'detached' });
   await page.locator('.entry.question.is-interrupted', { hasText: 'cancelled before the user answered' }).waitFor();
   assert.ok(await page.locator('#composer').isEnabled());
@@ -325,6 +325,7 @@ check('h9_stop_with_the_dock_open', async (machine) => {
 check('h8_switching_to_another_session_and_back', async (machine) => {
   const { id, page } = await watching(machine);
   const other = await machine.session('something else');
+  await page.locator(`.recent a[href="/s/${other}"]`).waitFor();
   await machine.faults({ events: [dropped], hide: true });
   await say(page, 'please ASK');
   await page.locator('.words', { hasText: 'fetching it' }).waitFor();
@@ -476,7 +477,7 @@ check('h13_a_phone_has_room_for_the_question_and_its_buttons', async (machine) =
     const page = await machine.tab(`/s/${id}`, { viewport: size, hasTouch: true, isMobile: true });
     await dock(page).waitFor();
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is wider than the window');
-    for (const what of ['.dock .primary', '.dock .quiet', '#composer', '.stop']) {
+    for (const what of ['.dock .primary', '.dock .quiet', '#composer', 'button.stop']) {
       const box = await page.locator(what).first().boundingBox();
       assert.ok(box && box.y >= 0 && box.y + box.height <= size.height, `${what} at ${size.width}: ${JSON.stringify(box)}`);
     }

@@ -4,7 +4,7 @@
 //   ASK       one question               ASK_FORM  four questions in one call, one of them with several choices
 //   ASK_TWO   two calls in one turn      SHELL     a command, which needs permission
 //   EDIT      a change of a file         RICH      Markdown, tools, a change, then a question
-//   LONG_<n>  n commands' worth of text  HANG      says a word and never ends
+//   LONG_<n>  n paragraphs of text, and a question if there is an ASK too  HANG      says a word and never ends
 //   other words: a short text
 import { createServer } from 'node:http';
 
@@ -99,7 +99,11 @@ export class Model {
       case 'ASK_FORM': n === 0 ? plan.calls.push(ask(...FORM)) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
       case 'SHELL': n === 0 ? plan.calls.push(this.#call('run_shell_command', { command: 'seq 1 40 && echo done', description: 'counts to forty', is_background: false })) : plan.pieces.push('It counted.'); break;
       case 'EDIT': n === 0 ? plan.calls.push(this.#call('write_file', { file_path: 'notes.md', content: '# Notes\n\nOne line.\n' })) : plan.pieces.push('Written.'); break;
-      case 'LONG': for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.pieces.push(`Paragraph ${i} of a long text that goes on for a while.\n\n`); break;
+      case 'LONG':
+        if (n > 0) plan.pieces.push(`Read: ${results.join(' ')}`);
+        else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.pieces.push(`Paragraph ${i} of a long text that goes on for a while.\n\n`);
+        if (n === 0 && /\bASK\b/.test(said)) plan.calls.push(ask(question(1)));
+        break;
       case 'HANG': plan.pieces.push('Thinking about it'); plan.hang = true; break;
       case 'RICH':
         if (n === 0) {

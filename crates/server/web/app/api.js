@@ -110,6 +110,9 @@ export const status = (id) => call('GET', `/session/${at(id)}/status`);
 /** @param {string} id @param {string} before */
 export const olderPage = (id, before) => call('GET', `/session/${at(id)}/transcript?direction=backward&limit=200&beforeRecordId=${at(before)}`);
 
+/** Whether a session is stored: rejects with 404 when it is not. @param {string} id */
+export const exists = (id) => call('GET', `/session/${at(id)}/transcript?direction=backward&limit=1`);
+
 /** @param {string} cwd @param {string} [cursor] */
 export const sessions = (cwd, cursor) => call('GET', `/workspace/${at(cwd)}/sessions?size=100${cursor ? `&cursor=${at(cursor)}` : ''}`);
 

@@ -3,7 +3,7 @@
 import { signal } from '../vendor/signals-core.js';
 import * as api from './api.js';
 import * as daemon from './daemon.js';
-import { Fold } from './fold.js';
+import { Fold, QUESTION_TOOL, isRunning } from './fold.js';
 import * as queue from './queue.js';
 import { questionState, uncovered } from './snapshot.js';
 import { frames } from './sse.js';
@@ -33,7 +33,7 @@ const PAGE = 200;
 export function itemOf(row) {
   return {
     questionId: row.questionId, generation: row.generation, sessionId: row.sessionId, kind: row.kind, title: row.title,
-    questions: /** @type {any} */ (row.questions ?? []), action: row.action, options: /** @type {any} */ (row.options ?? []),
+    questions: /** @type {any} */ (row.questions ?? []), action: row.action, options: (row.options ?? []).map((/** @type {any} */ option) => ({ optionId: option.optionId, label: option.label ?? option.name, kind: option.kind })),
     callId: row.toolCallId, messageId: row.messageId, askedAt: row.askedAt,
   };
 }
@@ -237,6 +237,7 @@ export class SessionView {
   #draw = false;
   changed() {
     if (this.closed) return;
+    this.#adopt();
     this.onChange(this);
     if (this.#draw) return;
     this.#draw = true;
@@ -291,9 +292,37 @@ export class SessionView {
         this.why = why ?? '';
         this.changed();
         if (condition === 'live') void this.pump();
+        if (condition === 'ended' && why !== 'gone') void this.#deleted();
       },
     });
     return stream;
+  }
+
+  /** A session that was closed may be about to be deleted (D6); the stream does not say which. */
+  async #deleted() {
+    for (const wait of [100, 400, 1500, 4000]) {
+      await new Promise((resolve) => { clock.set(() => resolve(undefined), wait); });
+      if (this.closed || this.condition !== 'ended') return;
+      try {
+        await api.exists(this.id);
+      } catch (error) {
+        if (error instanceof api.ApiError && error.status === 404) {
+          this.why = 'gone';
+          this.changed();
+          return;
+        }
+      }
+    }
+  }
+
+  /** A call whose arguments never came, and the one question that can be its: the card shows what is asked. */
+  #adopt() {
+    const bare = [...this.fold.tools.values()].filter((tool) => tool.name === QUESTION_TOOL && tool.parts.length === 0 && isRunning(tool));
+    if (bare.length !== 1) return;
+    const asked = this.items().asked.filter((item) => item.kind === 'user_question' && (item.callId === undefined || item.callId === bare[0]?.callId));
+    if (asked.length !== 1 || !bare[0] || !asked[0]) return;
+    bare[0].parts = asked[0].questions;
+    bare[0].rev += 1;
   }
 
   /** Sends what waits, in order, one at a time. */

@@ -21,7 +21,7 @@ export function Entry({ entry, growing, root, own }) {
     case 'agent': return html`<article class="entry agent" aria-label="Agent"><${Markdown} text=${entry.text} growing=${growing} /></article>`;
     case 'thought': return html`<${Thought} text=${entry.text} growing=${growing} />`;
     case 'plan': return html`<article class="entry plan" aria-label="Plan"><ul>${entry.items.map((item) => html`<li class=${item.status ?? ''}><${Icon} name=${item.status === 'completed' ? 'check' : item.status === 'in_progress' ? 'chevron' : 'dash'} />${item.content}</li>`)}</ul></article>`;
-    case 'note': return html`<div class=${`entry note ${entry.tone}`} role="note">${entry.text}</div>`;
+    case 'note': return html`<div class=${`entry note tone-${entry.tone}`} role="note">${entry.text}</div>`;
     case 'tool': return entry.name === QUESTION_TOOL ? html`<${Question} tool=${entry} own=${own} />` : html`<${ToolCall} tool=${entry} root=${root} />`;
     default: return null;
   }
@@ -71,6 +71,8 @@ function ToolCall({ tool, root }) {
 function Question({ tool, own }) {
   const state = toolState(tool);
   const { resolution } = tool;
+  // The arguments may never have come; what was answered says what was asked.
+  const parts = tool.parts.length > 0 ? tool.parts : (tool.output?.answers ?? []).map((/** @type {any} */ one) => ({ question: one.question }));
   const given = resolution?.answers ? inWords(tool.parts, resolution.answers) : (tool.output?.answers ?? []).map((/** @type {any} */ one, /** @type {number} */ index) => ({ header: tool.parts[index]?.header ?? one.question, text: one.answer }));
   const answered = state === 'done' || (state === 'waiting' && resolution?.answers);
   const by = resolution?.answeredBy ? `${byWhom(resolution.answeredBy, own)}, ${timeOfDay(resolution.answeredAt, Date.now())}` : '';
@@ -86,8 +88,8 @@ function Question({ tool, own }) {
     'not allowed': 'not asked',
   };
   return html`<article class=${`entry question is-${answered ? 'answered' : state.replaceAll(' ', '-')}`} aria-label="Question">
-    <header><${Icon} name="ask" /><span class="label">${tool.parts.length > 1 ? `${tool.parts.length} questions` : (tool.parts[0]?.header ?? 'Question')}</span><span class="end">${answered ? (by ? `answered ${by}` : 'answered') : ends[state]}</span></header>
-    ${tool.parts.map((part, index) => html`<div class="asked"><p class="text">${part.question}</p>${answered && given[index] && html`<p class="answer"><${Icon} name="check" /><span>${given[index].text}</span></p>`}</div>`)}
+    <header><${Icon} name="ask" /><span class="label">${parts.length > 1 ? `${parts.length} questions` : (parts[0]?.header ?? 'Question')}</span><span class="end">${answered ? (by ? `answered ${by}` : 'answered') : ends[state]}</span></header>
+    ${parts.map((/** @type {any} */ part, /** @type {number} */ index) => html`<div class="asked"><p class="text">${part.question}</p>${answered && given[index] && html`<p class="answer"><${Icon} name="check" /><span>${given[index].text}</span></p>`}</div>`)}
     ${state === 'failed' && html`<p class="dim">${textOf(tool.content)}</p>`}
     ${!answered && resolution?.cause && state === 'interrupted' && resolution.cause !== 'aborted' && resolution.cause !== 'cancelled_before_answer' && html`<p class="dim">${why(resolution.cause)}</p>`}
   </article>`;

@@ -131,6 +131,8 @@ function Questions(props) {
 
   /** @param {import('../drafts.js').Draft} next */
   const keep = (next) => {
+    // What is being sent stays as it is; disabling it would take the keyboard away.
+    if (busy) return;
     setDraft(next);
     drafts.put(item.questionId, { ...next, sent: drafts.get(item.questionId).sent });
   };
@@ -151,6 +153,7 @@ function Questions(props) {
   };
   /** @param {import('../drafts.js').Draft} now */
   const submit = (now) => {
+    if (busy) return;
     const answers = model.answers(parts, now);
     if (answers) void send({ answers });
     else goto(model.firstMissing(parts, now));
@@ -207,11 +210,11 @@ function Questions(props) {
   const last = step === parts.length - 1;
   return html`<form class=${`ask${parts.length === 1 ? " single" : ""}`} ref=${form} aria-label="Answer the question" onKeyDown=${onKeyDown} onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); forward(); }}>
     ${parts.length > 1 && html`<nav class="steps" aria-label="Questions">${parts.map((one, index) => html`<button type="button" key=${index} aria-current=${index === step ? 'step' : undefined} onClick=${() => goto(index)}>${model.chosen(one, draft).length > 0 ? html`<${Icon} name="check" />` : html`<span class="n">${index + 1}</span>`}${one.header || `Question ${index + 1}`}</button>`)}</nav>`}
-    <fieldset key=${step} disabled=${busy}>
+    <fieldset key=${step} aria-busy=${busy}>
       <legend>${parts.length === 1 && part.header && html`<span class="head">${part.header}</span>`}<span class="text">${part.question}</span>${part.multiSelect && html`<span class="hint">Choose one or more</span>`}</legend>
       <div class="options">
         ${part.options.map((option, index) => html`<label class="option" key=${option.label}>
-          <input type=${part.multiSelect ? 'checkbox' : 'radio'} name=${`q-${item.questionId}-${part.answerKey}`} value=${option.label} checked=${draft.picks[part.answerKey]?.includes(option.label) ?? false} onChange=${() => keep(model.pick(part, draft, option.label))} />
+          <input type=${part.multiSelect ? 'checkbox' : 'radio'} name=${`q-${item.questionId}-${part.answerKey}`} value=${option.label} checked=${draft.picks[part.answerKey]?.includes(option.label) ?? false} onChange=${(/** @type {any} */ event) => { if (busy) event.target.checked = !event.target.checked; else keep(model.pick(part, draft, option.label)); }} />
           <span class="key" aria-hidden="true">${index + 1}</span>
           <span class="what"><span class="name">${option.label}</span>${option.description && html`<span class="desc">${option.description}</span>`}</span>
         </label>`)}
@@ -224,12 +227,12 @@ function Questions(props) {
     </fieldset>
     <p class=${`message${message ? '' : ' none'}`} role="status">${message}</p>
     <footer>
-      <button type="button" class="quiet" disabled=${busy} onClick=${() => void send({ decline: true })}>Decline</button>
+      <button type="button" class="quiet" aria-disabled=${busy} onClick=${() => { if (!busy) void send({ decline: true }); }}>Decline</button>
       <span class="keys" aria-hidden="true">${`1–${part.options.length + 1} choose · Enter ${last ? 'submit' : 'next'} · Esc back`}</span>
       ${waits && html`<button type="button" onClick=${takeBack}>Don’t send</button>`}
-      ${parts.length > 1 && step > 0 && html`<button type="button" disabled=${busy} onClick=${() => goto(step - 1)}>Back</button>`}
-      ${!last && html`<button type="button" class=${ready ? '' : 'primary'} disabled=${busy || picks.length === 0} onClick=${() => goto(step + 1)}>Next</button>`}
-      ${(last || ready) && html`<button type="button" class="primary" disabled=${busy || !ready} onClick=${() => submit(draft)}>${phase === 'submitting' ? 'Sending…' : 'Submit'}</button>`}
+      ${parts.length > 1 && step > 0 && html`<button type="button" aria-disabled=${busy} onClick=${() => goto(step - 1)}>Back</button>`}
+      ${!last && html`<button type="button" class=${ready ? '' : 'primary'} disabled=${picks.length === 0} aria-disabled=${busy} onClick=${() => goto(step + 1)}>Next</button>`}
+      ${(last || ready) && html`<button type="button" class="primary" disabled=${!ready} aria-disabled=${busy} onClick=${() => submit(draft)}>${phase === 'submitting' ? 'Sending…' : 'Submit'}</button>`}
     </footer>
   </form>`;
 }
@@ -242,7 +245,9 @@ function Permission(props) {
   const busy = phase !== 'idle';
   const { action } = item;
   const diffs = diffsOf(action?.content ?? []);
-  const text = textOf(action?.content ?? []);
+  // A command's preview repeats its arguments.
+  const shown = textOf(action?.content ?? []);
+  const text = typeof action?.input?.command === 'string' && shown.trim() === `$ ${action.input.command}` ? '' : shown;
   useLayoutEffect(() => {
     if (autofocus) /** @type {HTMLElement | null} */ (form.current?.querySelector('.choices button') ?? null)?.focus();
   }, []);
@@ -274,8 +279,8 @@ function Permission(props) {
     </div>
     <p class=${`message${message ? '' : ' none'}`} role="status">${message}</p>
     <footer class="choices">
-      ${options.map((option, index) => html`<button type="button" key=${option.optionId} class=${option.kind?.startsWith('reject') ? 'quiet' : index === 0 ? 'primary' : ''} disabled=${busy}
-        onClick=${() => void send(option.kind?.startsWith('reject') && option.optionId === 'cancel' ? { decline: true } : { optionId: option.optionId })}><span class="key" aria-hidden="true">${index + 1}</span>${option.label}</button>`)}
+      ${options.map((option, index) => html`<button type="button" key=${option.optionId} class=${option.kind?.startsWith('reject') ? 'quiet' : index === 0 ? 'primary' : ''} aria-disabled=${busy}
+        onClick=${() => busy || void send(option.kind?.startsWith('reject') && option.optionId === 'cancel' ? { decline: true } : { optionId: option.optionId })}><span class="key" aria-hidden="true">${index + 1}</span>${option.label}</button>`)}
       ${waits && html`<button type="button" onClick=${takeBack}>Don’t send</button>`}
     </footer>
   </div>`;
