@@ -16,6 +16,8 @@ mod agent;
 mod agents;
 mod config;
 mod conn;
+#[doc(hidden)]
+pub mod fuzz;
 mod inbound;
 mod process;
 mod respond;

@@ -10,6 +10,8 @@
 
 mod client;
 mod config;
+#[doc(hidden)]
+pub mod fuzz;
 mod params;
 mod prompt;
 pub mod provider;

@@ -73,7 +73,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Option<Valu
 }
 
 /// Keys that do harm in the language of other consumers of what we store are dropped, as the peer does.
-fn clean(mut map: Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn clean(mut map: Map<String, Value>) -> Map<String, Value> {
     for key in ["__proto__", "constructor", "prototype"] {
         map.remove(key);
     }

@@ -9,6 +9,8 @@ mod blocks;
 mod body;
 mod error;
 mod extract;
+#[doc(hidden)]
+pub mod fuzz;
 mod ids;
 mod listen;
 mod routes;

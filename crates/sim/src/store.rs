@@ -117,11 +117,13 @@ impl History {
         })
     }
 
-    /// A copy of a session: what dangles in it is repaired, since nobody will answer it there (E7).
+    /// A copy of a session: what dangles in it is repaired and its turn is over, since nobody will answer it there and
+    /// nothing goes on by itself (E7, R20).
     pub(crate) fn copy(&self) -> Self {
         let mut copy = self.clone();
-        if let Some(turn) = self.tail().turn() {
+        if let Some(turn) = self.tail().turn().filter(|turn| !turn.ended && !turn.calls.is_empty()) {
             copy.0.extend(turn.open().into_iter().map(|call| Record::repair(call, self.last_prompt())));
+            copy.0.push(Record::Ended);
         }
         copy
     }

@@ -113,15 +113,7 @@ pub(crate) async fn answer(
     Object(body): Object,
 ) -> Result<Response, ApiError> {
     let id = question_id(&id)?;
-    let voter = voter(&headers, peer)?;
-    let by = answerer(&voter, &headers);
-    let request = AnswerRequest {
-        generation: generation(&body)?,
-        voter,
-        by,
-        choice: choice(&body)?,
-        response: response(&body)?,
-    };
+    let request = read_answer(&body, &headers, peer)?;
     match app.engine.answer(&id, request).await {
         Ok(Receipt::Settled(receipt)) => Ok(Json(receipt).into_response()),
         Ok(Receipt::Recorded(mut receipt)) => {
@@ -137,6 +129,18 @@ pub(crate) async fn answer(
         }
         Err(error) => Err(refused(error, &id)),
     }
+}
+
+/// Reads the body of an answer (D2).
+pub(crate) fn read_answer(
+    body: &Map<String, Value>,
+    headers: &HeaderMap,
+    peer: SocketAddr,
+) -> Result<AnswerRequest, ApiError> {
+    let voter = voter(headers, peer)?;
+    let by = answerer(&voter, headers);
+    let (generation, choice, response) = (generation(body)?, choice(body)?, response(body)?);
+    Ok(AnswerRequest { generation, voter, by, choice, response })
 }
 
 /// The questions of a deleted session are closed (D6), also where the deletion overtakes the request.

@@ -48,7 +48,7 @@ pub(crate) async fn events(
 }
 
 /// `Last-Event-ID` and the epoch that it is of. What cannot be read counts as none (WIRE a.5).
-fn cursor(headers: &HeaderMap) -> Option<Cursor> {
+pub(crate) fn cursor(headers: &HeaderMap) -> Option<Cursor> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let last = text("last-event-id")?.trim().parse().ok()?;
     let epoch = text("x-qwen-event-epoch").filter(|epoch| {

@@ -114,7 +114,12 @@ fn missing(text: &str, session: Option<&SessionId>, request: &str) -> ApiError {
     }
 }
 
-fn read(body: &Map<String, Value>, headers: &HeaderMap, peer: SocketAddr) -> Result<VoteRequest, ApiError> {
+/// Reads the body of a vote.
+pub(crate) fn read(
+    body: &Map<String, Value>,
+    headers: &HeaderMap,
+    peer: SocketAddr,
+) -> Result<VoteRequest, ApiError> {
     let outcome = body.get("outcome").and_then(Value::as_object);
     let outcome = outcome.ok_or_else(|| ApiError::bad("\"outcome\" must be an object"))?;
     let option = match outcome.get("outcome").and_then(Value::as_str) {

@@ -1,0 +1,68 @@
+//! The output of an agent process as the daemon reads it, for the fuzz targets; nobody else's business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent_client_protocol::{Channel, RawJsonRpcMessage, TransportFrame};
+use futures::StreamExt as _;
+use holdpoint_model::ids::SessionId;
+use serde_json::Value;
+
+use crate::config::{Limits, Restore};
+use crate::conn::Conn;
+use crate::stderr::Redactor;
+use crate::transport::{self, End};
+use crate::wire;
+
+/// What was read.
+#[derive(Debug)]
+pub struct Read {
+    /// How many messages got through.
+    pub messages: usize,
+    /// Why the agent was given up, if it was.
+    pub broken: Option<String>,
+}
+
+/// Reads an agent's whole output, with lines of at most `max` bytes, and everything that we read of a message.
+pub async fn read(output: &[u8], max: usize) -> Read {
+    let limits = Limits { max_frame: max, ..Limits::default() };
+    let conn = Arc::new(Conn::new("fuzz", 0, Restore::Native, limits));
+    let (ours, mut sdks) = Channel::duplex();
+    let (_from_sdk, to_sdk) = ours.into_parts();
+    let redactor = Arc::new(Redactor::new(&BTreeMap::new()));
+    let reading = transport::read(Arc::clone(&conn), output, to_sdk, redactor);
+    let taking = async {
+        let mut messages = 0;
+        while let Some(frame) = sdks.rx.next().await {
+            conn.handled.notify_one();
+            if let TransportFrame::Single(message) = frame {
+                messages += 1;
+                look_into(&message);
+            }
+        }
+        messages
+    };
+    let ((end, _), messages) = tokio::join!(reading, taking);
+    let broken = match end {
+        End::Closed => None,
+        End::Broken(why) => Some(why),
+    };
+    Read { messages, broken }
+}
+
+/// Reads a message as each kind that it could be.
+fn look_into(message: &RawJsonRpcMessage) {
+    let value = serde_json::to_value(message).unwrap_or_default();
+    let part = |name: &str| value.get(name).cloned().unwrap_or_default();
+    for mut value in [part("params"), part("result"), value] {
+        let _ = wire::hello(&value);
+        let _ = wire::new_session_id(&value);
+        let _ = wire::prompt_end(value.clone());
+        if let Ok(session) = SessionId::new("fuzz") {
+            let _ = wire::taken_up(session, value.clone(), Restore::Native);
+        }
+        let _ = wire::weight(&value);
+        let _: Option<Vec<Value>> = wire::bulk_replay(&mut value.clone());
+        let _ = wire::session_update(value.take());
+    }
+}
