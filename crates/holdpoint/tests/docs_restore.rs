@@ -55,7 +55,6 @@ fn r1_r12_s3_d3_the_commands_of_the_restore_page_run_as_they_stand() {
     for wanted in [
         "exit code 3: a question waits",
         "outcome answers: Friendly",
-        "(needs --restore-ask-user-question)",
         "exit code 4: refused, and the question is still open",
     ] {
         assert!(out.contains(wanted), "not said: {wanted}\n{report}");
