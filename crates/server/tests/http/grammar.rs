@@ -77,7 +77,7 @@ async fn e_a_body_cannot_carry_a_second_request() {
     for head in [
         // What one side takes for the body the other must not take for a request.
         format!("content-length: {}\r\n", inner.len()),
-        format!("content-length: 4\r\ntransfer-encoding: chunked\r\n"),
+        "content-length: 4\r\ntransfer-encoding: chunked\r\n".to_owned(),
         "transfer-encoding: chunked, identity\r\n".to_owned(),
         "transfer-encoding: identity, chunked\r\n".to_owned(),
         "transfer-encoding : chunked\r\n".to_owned(),
