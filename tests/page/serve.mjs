@@ -9,7 +9,7 @@
 //   hide    true: no list, status, journal or replay shows a question or a permission
 //   silent  true: streams stay open and carry nothing
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import http from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -21,8 +21,17 @@ const PAGES = /^\/(s\/[^/]+|sessions|new|settings)?$/;
 /** How often a stream that is served carries its last id, in milliseconds. */
 const BEAT_MS = 1000;
 
+/** One hash of all files of a directory. */
+function hashOf(dir) {
+  const hash = createHash('sha256');
+  for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())) hash.update(readFileSync(join(entry.parentPath ?? entry.path, entry.name)));
+  return hash.digest('hex').slice(0, 16);
+}
+
 /** Serves the page in front of a daemon; `faults` and `log` are for tests in the same process. */
-export async function serve({ daemon, port = 0 }) {
+export async function serve({ daemon, port = 0, fixed = true }) {
+  // As the daemon does it: assets under a hash of all of them, for ever; without `fixed`, each as it is on the disk now.
+  const name = fixed ? hashOf(WEB) : 'dev';
   const state = { faults: {}, log: [] };
   const streams = new Set();
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
@@ -44,6 +53,7 @@ export async function serve({ daemon, port = 0 }) {
     } catch {
       return void response.writeHead(404).end();
     }
+    if (path === 'index.html') bytes = Buffer.from(bytes.toString().replaceAll('/ui/dev/', `/ui/${name}/`));
     response.writeHead(200, {
       'content-type': TYPES[extname(at)] ?? 'application/octet-stream', 'cache-control': cache, 'content-security-policy': CSP,
       'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', etag: createHash('sha256').update(bytes).digest('hex').slice(0, 16),
@@ -142,10 +152,10 @@ export async function serve({ daemon, port = 0 }) {
     const path = request.url.split('?')[0];
     if (path === '/__faults') {
       if (request.method === 'GET') return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(state));
-      return void body(request).then((bytes) => { state.faults = JSON.parse(bytes.toString() || '{}'); state.log.length = 0; response.writeHead(204).end(); });
+      return void body(request).then((bytes) => { state.faults = JSON.parse(bytes.toString() || '{}'); response.writeHead(204).end(); });
     }
     if (request.method === 'GET' && PAGES.test(path)) return void file(response, 'index.html', 'no-cache');
-    if (request.method === 'GET' && path.startsWith('/ui/')) return void file(response, path.split('/').slice(3).join('/'), 'no-cache');
+    if (request.method === 'GET' && path.startsWith('/ui/')) return void file(response, path.split('/').slice(3).join('/'), fixed ? 'public, max-age=31536000, immutable' : 'no-cache');
     forward(request, response).catch(() => response.destroy());
   });
   server.keepAliveTimeout = 60_000;
@@ -161,6 +171,6 @@ export async function serve({ daemon, port = 0 }) {
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const option = (name, or) => { const at = process.argv.indexOf(`--${name}`); return at < 0 ? or : process.argv[at + 1]; };
-  const { url } = await serve({ daemon: option('daemon', 'http://127.0.0.1:4170'), port: Number(option('port', 4180)) });
+  const { url } = await serve({ daemon: option('daemon', 'http://127.0.0.1:4170'), port: Number(option('port', 4180)), fixed: false });
   console.log(`the page: ${url}`);
 }

@@ -26,7 +26,7 @@ function check(name, run, options) {
     } catch (error) {
       if (process.env.SHOTS) for (const [n, page] of pages.entries()) await page.screenshot({ path: `${process.env.SHOTS}/${name}-${n}.png` }).catch(() => {});
       for (const page of pages) if (page.said.length > 0) console.error(page.said.slice(-15).join('\n'));
-      console.error(machine.page.state.log.slice(-25).map((one) => JSON.stringify(one).slice(0, 200)).join('\n'));
+      console.error(machine.requests.slice(-25).map((one) => JSON.stringify(one).slice(0, 200)).join('\n'));
       throw error;
     } finally {
       await machine.close();
@@ -98,9 +98,8 @@ check('h4_an_entry_that_is_hidden_for_less_than_the_delay_is_shown_and_nothing_i
   await page.locator('.words', { hasText: 'fetching it' }).waitFor();
   // The refetches are over, and the snapshot that the sign of life asks for was taken.
   await until('four refetches', () => machine.seen('GET', /^\/questions\?state=open&session/).length >= 4);
-  await until('a snapshot', () => machine.seen('POST', /\/load$/).length >= 1);
-  await until('its list', () => machine.seen('GET', /pending-prompts/).length >= 1);
-  machine.page.state.faults = { fail: [list] };
+  await until('a second snapshot', () => machine.seen('GET', /pending-prompts/).length >= 2);
+  await machine.faults({ fail: [list] });
   await dock(page).waitFor();
   await choose(page, 'Beta1');
   await submit(page);
@@ -113,7 +112,7 @@ check('h5_a_list_that_cannot_be_read_is_said_and_read_when_it_can_be', async (ma
   await machine.faults({ events: [dropped], hide: true, fail: [{ path: '^/questions\\?', status: 500 }] });
   await say(page, 'please ASK');
   await page.locator('.words', { hasText: 'the daemon cannot be reached' }).waitFor();
-  machine.page.state.faults = {};
+  await machine.faults({});
   await dock(page).waitFor();
   assert.equal(cancels(machine).length, 0);
 });
@@ -209,7 +208,7 @@ check('v4_two_tabs_race_and_the_loser_is_told_who_when_and_what', async (machine
   await two.route(/\/questions\?|\/events/, (route) => route.abort());
   await choose(one, 'Alpha1');
   await choose(two, 'Beta1');
-  machine.page.state.faults = { silent: true };
+  await machine.faults({ silent: true });
   await submit(one);
   await until('it is answered', async () => (await machine.call('GET', '/questions')).body.questions.length === 0);
   await submit(two);
@@ -293,7 +292,7 @@ check('h12_no_event_for_minutes_ends_in_a_snapshot', async (machine) => {
   await machine.call('POST', `/session/${id}/prompt`, { prompt: [{ type: 'text', text: 'please ASK' }] });
   await machine.open();
   await page.clock.fastForward('10:00');
-  machine.page.state.faults = {};
+  await machine.faults({});
   await page.clock.runFor(5000);
   await dock(page).waitFor();
   await page.locator('.entry.user', { hasText: 'please ASK' }).waitFor();
@@ -333,12 +332,32 @@ check('h8_switching_to_another_session_and_back', async (machine) => {
   await page.locator('.entry.agent', { hasText: 'something else' }).waitFor();
   await page.waitForTimeout(4000);
   assert.equal(cancels(machine).length, 0);
-  machine.page.state.faults = {};
+  await machine.faults({});
   await page.locator(`.recent a[href="/s/${id}"]`).click();
   await dock(page).waitFor();
   await choose(page, 'Beta1');
   await submit(page);
   await answered(page, 'Beta1');
+});
+
+check('h8_switching_the_workspace', async (machine) => {
+  const { page } = await watching(machine);
+  await page.locator('.place select option').nth(2).waitFor({ state: 'attached' });
+  await machine.faults({ events: [dropped], hide: true });
+  await say(page, 'please ASK');
+  await page.locator('.words', { hasText: 'fetching it' }).waitFor();
+  await page.locator('.place select').selectOption({ label: 'second' });
+  await page.getByText('Nothing waits for you').waitFor();
+  await page.waitForTimeout(4000);
+  assert.equal(cancels(machine).length, 0);
+  await machine.faults();
+  await page.locator('.place select').selectOption('');
+  await page.locator('.case').waitFor();
+}, { more: ['second'] });
+
+check('without_scripts_the_page_says_where_to_answer', async (machine) => {
+  const page = await machine.tab('/', { javaScriptEnabled: false });
+  await page.locator('p.noscript').waitFor();
 });
 
 check('h11_a_draft_outlives_a_reload_and_a_restart', async (machine) => {

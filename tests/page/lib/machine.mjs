@@ -1,6 +1,7 @@
 // A machine of one test: a directory, a scripted model, the lives of a daemon on one port, the page before it, and a
 // browser. HOLDPOINT names the daemon's binary, CHROMIUM the browser's. With PAGE=daemon the page is the one that the daemon
-// serves itself, its faults switched at HOLDPOINT_FAULTS' address; unless given, it is served from disk by serve.mjs.
+// serves itself, and its faults are switched at PAGE_CONTROL (a path, /__faults unless given) of the daemon, in the words of
+// serve.mjs; unless that is set, serve.mjs serves it from disk.
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -14,6 +15,8 @@ import { Model } from './model.mjs';
 
 export const PATIENCE = 30_000;
 const BINARY = process.env.HOLDPOINT ?? 'holdpoint';
+/** Whether the daemon serves the page itself. */
+const OWN = process.env.PAGE === 'daemon';
 const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
 /** Looks again and again until there is something to see. */
@@ -55,29 +58,31 @@ export const theBrowser = async () => {
 export const closeBrowser = async () => { await browser?.close(); browser = undefined; };
 
 export class Machine {
-  static async create({ flags = ['--restore-ask-user-question'] } = {}) {
+  static async create({ flags = ['--restore-ask-user-question'], more = [] } = {}) {
     const machine = new Machine();
     machine.flags = flags;
     machine.dir = mkdtempSync(join(tmpdir(), 'hp-page-'));
     machine.home = join(machine.dir, 'home');
     machine.work = join(machine.dir, 'work');
-    for (const dir of [machine.home, machine.work]) mkdirSync(dir, { recursive: true });
+    machine.more = more.map((name) => join(machine.dir, name));
+    for (const dir of [machine.home, machine.work, ...machine.more]) mkdirSync(dir, { recursive: true });
     machine.model = await Model.start();
     machine.port = await freePort();
     await machine.start();
-    machine.page = await serve({ daemon: machine.daemon });
+    machine.requests = [];
+    machine.page = OWN ? undefined : await serve({ daemon: machine.daemon });
     machine.contexts = [];
     return machine;
   }
 
   get daemon() { return `http://127.0.0.1:${this.port}`; }
-  get url() { return this.page.url; }
+  get url() { return this.page?.url ?? this.daemon; }
   log() { return readFileSync(join(this.dir, 'log'), 'utf8'); }
 
   async start() {
     for (let tries = 0; ; tries += 1) {
       const log = openSync(join(this.dir, 'log'), 'a');
-      const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, '--data-dir', join(this.dir, 'data'), ...this.flags], {
+      const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, ...this.more.flatMap((dir) => ['--workspace', dir]), '--data-dir', join(this.dir, 'data'), ...this.flags], {
         cwd: this.work, stdio: ['ignore', log, log], detached: true,
         env: { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.dir, OPENAI_BASE_URL: this.model.url, OPENAI_MODEL: 'scripted', OPENAI_API_KEY: 'k', NO_COLOR: '1' },
       });
@@ -104,7 +109,7 @@ export class Machine {
 
   async close() {
     for (const context of this.contexts) await context.close().catch(() => {});
-    await this.page.close();
+    await this.page?.close();
     await this.kill();
     this.model.close();
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
@@ -112,12 +117,12 @@ export class Machine {
 
   /** Sets the faults, the whole of them. */
   async faults(faults = {}) {
-    await fetch(`${this.url}/__faults`, { method: 'POST', body: JSON.stringify(faults) });
+    await fetch(OWN ? this.daemon + (process.env.PAGE_CONTROL ?? '/__faults') : `${this.url}/__faults`, { method: 'POST', body: JSON.stringify(faults) });
   }
 
-  /** Requests that came by, of a method and with a path that matches. */
+  /** What the pages asked for, of a method and with a path that matches. */
   seen(method, path) {
-    return this.page.state.log.filter((one) => one.method === method && path.test(one.path));
+    return this.requests.filter((one) => one.method === method && path.test(one.path));
   }
 
   async call(method, path, body, headers = {}) {
@@ -151,6 +156,10 @@ export class Machine {
     const page = await own.newPage();
     page.setDefaultTimeout(PATIENCE);
     page.said = [];
+    page.on('request', (request) => {
+      const { pathname, search } = new URL(request.url());
+      this.requests.push({ method: request.method(), path: pathname + search, body: request.postData() });
+    });
     page.on('console', (message) => page.said.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', (error) => page.said.push(`error: ${error.stack ?? error}`));
     await page.goto(this.url + path);

@@ -31,7 +31,7 @@ const recovery = createRecovery({
   clock,
   state: (id) => viewOf(id)?.questionState() ?? left.get(id) ?? 'none',
   busy: (id) => viewOf(id)?.fold.busy ?? true,
-  active: () => ({ sessionId: active.peek()?.id ?? null, workspace: workspace.peek() ?? active.peek()?.workspace ?? null }),
+  active: () => ({ sessionId: active.peek()?.id ?? null, workspace: active.peek()?.workspace ?? null }),
   list: async (id) => {
     const [open, settled] = await Promise.all([
       api.questions({ state: 'open', session: id, limit: 500 }),
@@ -104,9 +104,12 @@ export async function removeSession(id) {
 
 /** @param {string | null} cwd */
 export function chooseWorkspace(cwd) {
-  if (cwd === workspace.peek()) return;
   workspace.value = cwd;
+  const view = active.peek();
+  if (cwd === null || !view || view.workspace === cwd) return;
+  // What was armed belonged to another workspace.
   recovery.workspaceChanged();
+  go('/');
 }
 
 /** @param {{cwd?: string, approvalMode?: string}} how @param {string} text */
