@@ -664,6 +664,20 @@ impl Engine {
         Ok(activity)
     }
 
+    /// How many answers wait for an agent that nobody has told: their sessions are not live, and a start wakes none
+    /// (R12). What is on its way to a live session's agent does not count.
+    ///
+    /// # Errors
+    /// The ledger cannot be read.
+    pub async fn undelivered(&self) -> Result<usize, EngineError> {
+        let filter =
+            QuestionFilter { state: StateFilter::Undelivered, limit: 1000, ..QuestionFilter::default() };
+        let rows = self.shared.ledger.questions(filter).await?;
+        let asleep =
+            |row: &&QuestionRow| !row.session.deleted && self.shared.find(&row.session.session).is_none();
+        Ok(rows.iter().filter(asleep).count())
+    }
+
     /// How many sessions are live, or on their way in or out.
     pub fn live_sessions(&self) -> usize {
         self.shared.live()

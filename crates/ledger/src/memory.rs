@@ -147,6 +147,7 @@ impl Store {
                 let state = match filter.state {
                     StateFilter::Open => open,
                     StateFilter::Settled => settled,
+                    StateFilter::Undelivered => settled && question.body.is_question() && !question.delivered,
                     StateFilter::Closed => !open && !settled,
                     StateFilter::Any => true,
                 };

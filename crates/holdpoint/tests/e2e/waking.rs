@@ -219,3 +219,32 @@ async fn i4_a_missing_transcript_is_never_taken_for_one_that_was_not_begun() {
     api.vote(&session, &again.request, &selected(BLUE)).await.expect(200);
     finishes(&rig, &api, &session).await;
 }
+
+#[tokio::test]
+#[cfg_attr(not(feature = "crash-points"), ignore = "needs the feature crash-points")]
+async fn d3_an_answer_that_a_crash_kept_from_its_agent_is_told_of_and_a_retry_wakes_the_session() {
+    let (mut rig, session, question, _) = waiting().await;
+    rig.kill().await;
+    let api = rig.start_with(&[("HOLDPOINT_CRASH_AT", "daemon.answer_committed")]).await;
+    let body = answers(&question, BLUE, "mine-1");
+    let _ = api.try_answer(&question, &body).await;
+    rig.died().await;
+
+    let api = rig.start().await;
+    assert!(api.inbox().await.is_empty(), "it is answered");
+    let waits = api.get("/questions?state=undelivered").await.expect(200);
+    assert_eq!(waits["questions"][0]["questionId"], question.id.as_str(), "{waits:#}");
+    let codes = |status: &Value| status["issues"].to_string();
+    let status = api.get("/daemon/status").await.expect(200);
+    assert!(codes(&status).contains("undelivered_answers"), "{status:#}");
+
+    let receipt = api.answer(&question.id, &body).await.expect(200);
+    assert_eq!(
+        (&receipt["status"], &receipt["delivery"]),
+        (&json!("answered"), &json!("waking")),
+        "{receipt:#}"
+    );
+    finishes(&rig, &api, &session).await;
+    let status = api.get("/daemon/status").await.expect(200);
+    assert!(!codes(&status).contains("undelivered_answers"), "{status:#}");
+}

@@ -103,7 +103,14 @@ pub async fn d2_filters(store: &dyn Store) {
     }
     let all = list(&*ledger, everything(StateFilter::Any)).await;
     assert_eq!(all.len(), 18);
-    for state in [StateFilter::Open, StateFilter::Settled, StateFilter::Closed, StateFilter::Any] {
+    let states = [
+        StateFilter::Open,
+        StateFilter::Settled,
+        StateFilter::Undelivered,
+        StateFilter::Closed,
+        StateFilter::Any,
+    ];
+    for state in states {
         for session in [None, Some("here"), Some("nowhere")] {
             for workspace in [None, Some("/here"), Some("/nowhere")] {
                 for questions in [None, Some(true), Some(false)] {
@@ -118,7 +125,7 @@ pub async fn d2_filters(store: &dyn Store) {
                         };
                         let what = match state {
                             StateFilter::Open => "open",
-                            StateFilter::Settled => "settled",
+                            StateFilter::Settled | StateFilter::Undelivered => "settled",
                             StateFilter::Closed => "closed",
                             StateFilter::Any => "",
                         };
@@ -128,6 +135,10 @@ pub async fn d2_filters(store: &dyn Store) {
                             .filter(|(place, _)| after.is_none() || *place > 5)
                             .map(|(_, row)| row)
                             .filter(|row| row.question.id.as_str().contains(what))
+                            // Nothing here is delivered, and consent is nothing that an agent is owed.
+                            .filter(|row| {
+                                state != StateFilter::Undelivered || row.question.body.is_question()
+                            })
                             .filter(|row| session.is_none_or(|wanted| row.session.session.as_str() == wanted))
                             .filter(|row| workspace.is_none_or(|wanted| row.session.workspace_cwd == wanted))
                             .filter(|row| {

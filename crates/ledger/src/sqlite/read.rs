@@ -159,6 +159,9 @@ pub(super) fn list_sql(filter: &QuestionFilter) -> String {
     sql.push_str(match filter.state {
         StateFilter::Open => "q.state = 0 AND (q.permission = 0 OR q.run = :run)",
         StateFilter::Settled => "q.state = 1",
+        StateFilter::Undelivered => {
+            "q.state = 1 AND q.permission = 0 AND json_extract(q.head, '$.delivered') = 0"
+        }
         StateFilter::Closed => "(q.state = 2 OR (q.state = 0 AND q.permission = 1 AND q.run <> :run))",
         StateFilter::Any => "TRUE",
     });

@@ -299,7 +299,7 @@ fn questions() -> Vec<Op> {
         get("/questions", "questions", question::list)
             .summary("The inbox: what waits for a person, over all sessions, loaded or not, oldest first")
             .query(&[
-                ("state", OneOf(&["open", "settled", "closed", "all"]), "open unless given"),
+                ("state", OneOf(&["open", "settled", "undelivered", "closed", "all"]), "open unless given"),
                 ("session", Text, "of this session"),
                 ("cwd", Text, "of this workspace"),
                 ("kind", OneOf(&["user_question", "permission"]), "of this kind"),

@@ -138,7 +138,8 @@ pub(crate) async fn status(
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_detail", problem));
     }
     let activity = app.engine.activity().await;
-    let issues = health::issues(&app, &activity);
+    let undelivered = app.engine.undelivered().await.unwrap_or_default();
+    let issues = health::issues(&app, &activity, undelivered);
     // What the ledger would say is left out where it cannot be read; the issues say so.
     let activity = activity.unwrap_or_default();
     let engine = app.engine.config();

@@ -104,7 +104,7 @@ impl Issue {
 }
 
 /// Everything that people should know, the worst first.
-pub(crate) fn issues(app: &App, activity: &Result<Activity, EngineError>) -> Vec<Issue> {
+pub(crate) fn issues(app: &App, activity: &Result<Activity, EngineError>, undelivered: usize) -> Vec<Issue> {
     let mut issues = Vec::new();
     let mut add = |severity, code, message| issues.push(Issue { severity, code, message });
     let ledger = app.engine.ledger_health();
@@ -125,6 +125,16 @@ pub(crate) fn issues(app: &App, activity: &Result<Activity, EngineError>) -> Vec
             n => format!("{n} questions wait, and no surface has shown them: holdpoint inbox"),
         };
         add(Severity::Warning, "unshown_questions", message);
+    }
+    if undelivered > 0 {
+        let count = match undelivered {
+            1 => "An answer is stored that its agent does not have yet".to_owned(),
+            n => format!("{n} answers are stored that their agents do not have yet"),
+        };
+        let message = format!(
+            "{count}: load the session (holdpoint attach) and its turn goes on; GET /questions?state=undelivered lists them"
+        );
+        add(Severity::Warning, "undelivered_answers", message);
     }
     if !app.engine.config().restore {
         add(

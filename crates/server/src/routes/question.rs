@@ -54,10 +54,13 @@ fn filter(query: Filter) -> Result<QuestionFilter, ApiError> {
     let state = match query.state.as_deref() {
         None | Some("open") => StateFilter::Open,
         Some("settled" | "answered" | "declined") => StateFilter::Settled,
+        Some("undelivered") => StateFilter::Undelivered,
         Some("closed") => StateFilter::Closed,
         Some("all" | "any") => StateFilter::Any,
         Some(other) => {
-            return Err(invalid(format!("state must be open, settled, closed or all, not {other:?}")));
+            return Err(invalid(format!(
+                "state must be open, settled, undelivered, closed or all, not {other:?}"
+            )));
         }
     };
     let user_questions = match query.kind.as_deref() {

@@ -225,7 +225,13 @@ impl Pair {
             assert_eq!(on_file.session(&id).await, in_memory.session(&id).await);
         }
         assert_eq!(on_file.counts().await, in_memory.counts().await);
-        for state in [StateFilter::Open, StateFilter::Settled, StateFilter::Closed, StateFilter::Any] {
+        for state in [
+            StateFilter::Open,
+            StateFilter::Settled,
+            StateFilter::Undelivered,
+            StateFilter::Closed,
+            StateFilter::Any,
+        ] {
             for workspace in [None, Some("/a")] {
                 let mut filter = QuestionFilter {
                     state,
