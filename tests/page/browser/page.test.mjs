@@ -504,6 +504,45 @@ check('h13_a_phone_has_room_for_the_question_and_its_buttons', async (machine) =
   }
 });
 
+check('h12_a_tab_that_nobody_looks_at_lets_its_stream_go_and_takes_a_snapshot_when_it_is_looked_at', async (machine) => {
+  const { id, page } = await watching(machine);
+  await page.clock.install();
+  await page.evaluate(() => {
+    Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => globalThis.hiddenNow ? 'hidden' : 'visible' });
+    globalThis.hiddenNow = true;
+    document.dispatchEvent(new Event('visibilitychange'));
+  });
+  await page.clock.fastForward('02:00');
+  await machine.call('POST', `/session/${id}/prompt`, { prompt: [{ type: 'text', text: 'please ASK' }] });
+  await machine.open();
+  assert.equal(await page.locator('.entry.user').count(), 0);
+  await page.evaluate(() => {
+    globalThis.hiddenNow = false;
+    document.dispatchEvent(new Event('visibilitychange'));
+  });
+  await page.clock.runFor(2000);
+  await dock(page).waitFor();
+  await page.locator('.entry.user', { hasText: 'please ASK' }).waitFor();
+});
+
+check('older_pages_come_when_they_are_scrolled_to_and_only_what_is_near_is_in_the_document', async (machine) => {
+  const id = await machine.session();
+  for (let n = 0; n < 160; n += 1) {
+    await machine.call('POST', `/session/${id}/prompt`, { prompt: [{ type: 'text', text: `message ${n}` }] });
+    await machine.idle(id);
+  }
+  const page = await machine.tab(`/s/${id}`);
+  await page.locator('.entry.user', { hasText: /^message 159$/ }).waitFor();
+  assert.deepEqual(machine.seen('GET', /^\/session\/.*transcript/), []);
+  await until('the first message', async () => {
+    await page.evaluate(() => { document.querySelector('.scroller').scrollTop -= 1000; });
+    return page.locator('.entry.user', { hasText: /^message 0$/ }).isVisible();
+  });
+  const texts = await page.locator('.entry.user').allTextContents();
+  assert.ok(texts.length < 160, `${texts.length} in the document`);
+  assert.deepEqual(texts, texts.map((_, n) => `message ${Number(texts[0].slice(8)) + n}`));
+});
+
 check('axe_finds_nothing_serious', async (machine) => {
   const id = await machine.session('Please look at RICH storage', { approvalMode: 'auto-edit' });
   await machine.session('a release: ASK_FORM');

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { diffLines, hunks } from '../../../crates/server/web/app/diff.js';
 import { Fold, toolState } from '../../../crates/server/web/app/fold.js';
 import { highlight } from '../../../crates/server/web/app/highlight.js';
-import { stableEnd } from '../../../crates/server/web/app/view/markdown.js';
+import { pieces, stableEnd } from '../../../crates/server/web/app/view/markdown.js';
 
 const part = { question: 'Which?', header: 'Pick', options: [{ label: 'A', description: 'a' }, { label: 'B', description: 'b' }] };
 let ids = 0;
@@ -132,4 +132,16 @@ test('a_growing_text_is_cut_where_nothing_before_can_change', () => {
   assert.equal(stableEnd('one\n\n```\na\n\nb'), 5);
   assert.equal(stableEnd('- a\n\n- b'), 0);
   assert.equal(stableEnd('a\n\n    code'), 0);
+});
+
+test('a_long_text_is_cut_into_pieces_that_stay_when_it_grows', () => {
+  const long = Array.from({ length: 400 }, (_, n) => (n % 7 === 0 ? `\`\`\`\ncode ${n}\n\nmore\n\`\`\`` : `Paragraph ${n}, which says ${'much '.repeat(8)}`)).join('\n\n');
+  const all = pieces(long);
+  assert.ok(all.length > 3);
+  assert.equal(all.join(''), long);
+  for (const piece of all) assert.equal((piece.match(/```/g) ?? []).length % 2, 0);
+  for (const at of [9000, 15000, 20000]) {
+    const some = pieces(long.slice(0, at)).slice(0, -1);
+    assert.deepEqual(some, all.slice(0, some.length));
+  }
 });

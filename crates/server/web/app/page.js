@@ -66,6 +66,8 @@ function changed(view) {
 
 /** How long a session that was left stays attached, in milliseconds: coming back soon finds it as it was. */
 const DETACH_MS = 30_000;
+/** How long a tab that nobody looks at keeps its stream, in milliseconds. */
+const PARK_MS = 60_000;
 /** @type {Map<string, {view: SessionView, timer: unknown}>} */
 const leaving = new Map();
 
@@ -202,7 +204,13 @@ export function startPage() {
     if (document.title !== title) document.title = title;
     untracked(() => drawIcon(count, lost));
   });
-  const look = () => { if (document.visibilityState === 'visible') active.peek()?.stream.nudge(); };
+  /** @type {unknown} */
+  let parking;
+  const look = () => {
+    clock.clear(parking);
+    if (document.visibilityState === 'visible') active.peek()?.look();
+    else parking = clock.set(() => active.peek()?.park(), PARK_MS);
+  };
   document.addEventListener('visibilitychange', look);
   addEventListener('online', look);
   addEventListener('pageshow', look);

@@ -74,6 +74,7 @@ export class SessionView {
     this.loads = 0;
     this.pumping = false;
     this.closed = false;
+    this.parked = false;
     this.stream = this.#open();
     this.offInbox = daemon.onInbox(() => { this.#vanished(); this.changed(); });
   }
@@ -272,8 +273,22 @@ export class SessionView {
     this.changed();
   }
 
+  /** Lets the connection go while nobody looks: a browser has only six for one daemon, whatever the number of tabs. */
+  park() {
+    if (this.condition === 'ended') return;
+    this.parked = true;
+    this.stream.close();
+  }
+
+  /** Somebody looks again. */
+  look() {
+    if (this.parked) this.reopen();
+    else this.stream.nudge();
+  }
+
   /** Brings a session that was closed to life again. */
   reopen() {
+    this.parked = false;
     this.stream.close();
     this.stream = this.#open();
     this.stream.start();
@@ -327,7 +342,7 @@ export class SessionView {
 
   /** Sends what waits, in order, one at a time. */
   async pump() {
-    if (this.pumping || this.closed || this.condition !== 'live') return;
+    if (this.pumping || this.closed || this.parked || this.condition !== 'live') return;
     this.pumping = true;
     try {
       for (let item = queue.next(this.outbox); item; item = queue.next(this.outbox)) {

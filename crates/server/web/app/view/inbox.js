@@ -22,7 +22,7 @@ export function Inbox() {
   const rows = all?.filter((row) => only === null || row.workspaceCwd === only);
   const open = rows?.some((row) => row.questionId === chosen) ? chosen : chosen === '' ? '' : (rows?.[0]?.questionId ?? '');
   return html`<main class="inbox" id="main">
-    <header class="top"><h1>Inbox</h1>${rows && rows.length > 0 && html`<span class="dim">${rows.length === 1 ? 'one waits' : `${rows.length} wait`}, oldest first</span>`}</header>
+    <header class="top"><h1>Inbox</h1><span class="dim" role="status">${rows && rows.length > 0 ? `${rows.length === 1 ? 'one waits' : `${rows.length} wait, oldest first`}` : ''}</span></header>
     <div class="page">
       ${lost !== null && html`<p class="banner lost" role="status">Not connected since ${timeOfDay(lost, now)}. ${all ? 'This is what waited then.' : ''}</p>`}
       ${error && html`<p class="banner lost" role="alert">${error}</p>`}

@@ -114,13 +114,30 @@ function parsed(text, keep) {
   return tokens;
 }
 
+/** A long text is parsed in pieces of about this many characters. */
+const PIECE = 4000;
+
+/** A text in pieces that will not change when it grows, the last one excepted. @param {string} text @returns {string[]} */
+export function pieces(text) {
+  const all = [];
+  let rest = text;
+  while (rest.length > 2 * PIECE) {
+    // A cut inside what is known to be stable; a single block may be longer than a piece.
+    const end = stableEnd(rest.slice(0, PIECE)) || stableEnd(rest);
+    if (end === 0) break;
+    all.push(rest.slice(0, end));
+    rest = rest.slice(end);
+  }
+  all.push(rest);
+  return all;
+}
+
 /** @param {{text: string, growing?: boolean}} props */
 export function Markdown({ text, growing = false }) {
-  const end = growing ? stableEnd(text) : 0;
+  const all = pieces(text);
+  const last = all.length - 1;
   // What is finished is parsed once, and nodes that were drawn are not drawn again.
-  return h('div', { class: 'prose' },
-    end > 0 ? h(Fixed, { text: text.slice(0, end), keep: false, key: 'head' }) : null,
-    h(Fixed, { text: text.slice(end), keep: !growing, key: 'tail' }));
+  return h('div', { class: 'prose' }, all.map((piece, index) => h(Fixed, { text: piece, keep: !growing || index < last, key: index })));
 }
 
 /** @param {{text: string, keep: boolean}} props */

@@ -52,6 +52,7 @@ export function Transcript({ view }) {
   const scroller = useRef(/** @type {HTMLDivElement | null} */ (null));
   const content = useRef(/** @type {HTMLDivElement | null} */ (null));
   const stick = useRef(true);
+  const before = useRef({ top: 0, height: 0 });
   const [away, setAway] = useState(false);
   /** @type {{current: Watch | null}} */
   const watch = useRef(/** @type {Watch | null} */ (null));
@@ -81,7 +82,13 @@ export function Transcript({ view }) {
   const onScroll = () => {
     const root = scroller.current;
     if (!root) return;
-    stick.current = root.scrollHeight - root.scrollTop - root.clientHeight < NEAR;
+    const { scrollTop, scrollHeight, clientHeight } = root;
+    const { top, height } = before.current;
+    before.current = { top: scrollTop, height: scrollHeight };
+    // What grows or shrinks moves the place too; only a move up through the same content is a person's.
+    if (scrollHeight - scrollTop - clientHeight < NEAR) stick.current = true;
+    else if (scrollTop < top - 2 && scrollHeight >= height) stick.current = false;
+    else if (stick.current) root.scrollTop = scrollHeight;
     setAway(!stick.current);
     if (root.scrollTop < 1200 && view.fold.anchor !== '' && !stick.current) {
       // At the very top a browser does not keep its place when something is put before it.
@@ -92,7 +99,7 @@ export function Transcript({ view }) {
   // A short first page may not fill the window.
   useEffect(() => {
     const root = scroller.current;
-    if (root && view.known && view.fold.anchor !== '' && root.scrollHeight < root.clientHeight + 200) void view.older();
+    if (root && ready && view.known && view.fold.anchor !== '' && root.scrollHeight < root.clientHeight + 200) void view.older();
   });
 
   const { entries, older, busy } = view.fold;
