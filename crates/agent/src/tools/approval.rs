@@ -58,7 +58,10 @@ impl ApprovalMode {
             Self::Plan => "Reads only; changes and commands are refused.",
             Self::Default => "Asks before every change and every command.",
             Self::AutoEdit => "Changes files of the workspace without asking; asks before commands.",
-            Self::Yolo => "Runs everything without asking, except on paths outside the workspace.",
+            Self::Yolo => {
+                "Runs everything without asking; only the file tools ask before they reach outside the workspace, and \
+                 a command is not confined to it."
+            }
         }
     }
 
