@@ -162,6 +162,8 @@ pub struct Filter {
     pub cwd: Option<String>,
     /// Only of this kind.
     pub kind: Option<Kind>,
+    /// Only those whose ids end so. A daemon that doesn't know this filter leaves it out.
+    pub ending: Option<String>,
     /// At most so many on a page.
     pub limit: Option<u32>,
     /// Where the page starts.
@@ -172,6 +174,11 @@ impl Filter {
     /// Everything that waits for somebody.
     pub fn open() -> Self {
         Self { state: Some(State::Open), ..Self::default() }
+    }
+
+    /// Whatever was ever asked, open or ended.
+    pub fn all() -> Self {
+        Self { state: Some(State::Other("all".to_owned())), ..Self::default() }
     }
 
     pub(crate) fn query(&self) -> Vec<(&'static str, String)> {
@@ -187,6 +194,9 @@ impl Filter {
         }
         if let Some(kind) = &self.kind {
             query.push(("kind", plain(kind)));
+        }
+        if let Some(ending) = &self.ending {
+            query.push(("ending", ending.clone()));
         }
         if let Some(limit) = self.limit {
             query.push(("limit", limit.to_string()));

@@ -18,8 +18,8 @@ Exit codes:
     5  no daemon answers
   130  Ctrl-C
 
-With --json, stdout has one JSON document, or one a line where it streams, and nothing else; an error is one \
-JSON document on stderr: {\"error\", \"code\", …}.";
+With --json, which `serve` and `acp` don't have, stdout has one JSON document, or one a line where it streams, and \
+nothing else. On stderr an error is {\"error\", \"code\", …}, and a remark {\"note\"}, each on a line of its own.";
 
 const ABOUT: &str = "Holdpoint runs AI agents, and no question of theirs is lost: a restart asks it again.";
 
@@ -41,7 +41,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What each command of the client takes, before or after its name.
+/// What each command of the client takes, before or after its name. `serve` and `acp` take none of it.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Daemon and output")]
 pub(crate) struct Common {
@@ -57,6 +57,19 @@ pub(crate) struct Common {
     /// Colours; `auto` means in a terminal, unless NO_COLOR is set
     #[arg(long, value_name = "WHEN", value_enum)]
     pub(crate) color: Option<Color>,
+}
+
+impl Common {
+    /// The first option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.url.is_some(), "--url"),
+            (self.token.is_some(), "--token"),
+            (self.json, "--json"),
+            (self.color.is_some(), "--color"),
+        ];
+        given.into_iter().find_map(|(given, name)| given.then_some(name))
+    }
 }
 
 fn secret(text: &str) -> Result<SecretString, std::convert::Infallible> {
@@ -104,7 +117,7 @@ pub(crate) enum Command {
     after_long_help = "Examples:\n  \
         holdpoint prompt \"add a changelog\"\n  \
         git diff | holdpoint prompt -\n  \
-        holdpoint prompt --session 0195f… \"now the tests\"\n  \
+        holdpoint prompt --session 4f9d2c1e \"now the tests\"\n  \
         holdpoint prompt --no-input \"upgrade everything\" || holdpoint inbox\n\n\
         Exit codes: 0 the turn ended; 1 it failed or was cancelled; 3 a question waits; 5 no daemon; 130 Ctrl-C."
 )]
@@ -112,7 +125,7 @@ pub(crate) struct PromptArgs {
     /// What to do; `-`, or nothing with piped input, reads it from stdin
     #[arg(value_name = "TEXT")]
     pub(crate) text: Vec<String>,
-    /// Continue this session instead of starting one (an id, or its unique beginning)
+    /// Continue this session instead of starting one (an id, or 8 or more characters that only it begins with)
     #[arg(long, short, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     /// Where the new session works [default: the daemon's workspace]
@@ -131,15 +144,17 @@ pub(crate) struct PromptArgs {
     about = "List what waits for a person, or show one question whole",
     long_about = "List what waits for a person, oldest first, over all sessions, loaded or not; or show one question \
         whole.\n\n\
-        Ids in the list are shortened to what is unique; every command takes them so.",
+        Of a question's id the list shows the end, as short as it is unique, and `inbox` and `answer` take it so. A \
+        beginning they don't take: questions that follow each other begin alike, and an answer must not reach \
+        another question than the one that you saw.",
     after_long_help = "Examples:\n  \
         holdpoint inbox\n  \
-        holdpoint inbox q_01ab\n  \
+        holdpoint inbox 0f3a2b1c\n  \
         holdpoint inbox --json | jq -r '.questions[].questionId'\n\n\
         Exit codes: 0 (also when nothing waits); 1 no such question; 5 no daemon."
 )]
 pub(crate) struct InboxArgs {
-    /// Show this question whole (an id, or its unique beginning)
+    /// Show this question whole (an id, or the end of one)
     #[arg(value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Only of this session
@@ -158,23 +173,24 @@ pub(crate) struct InboxArgs {
     about = "Answer a question",
     long_about = "Answer a question. The turn that asked goes on with it, whether its session is loaded or not.\n\n\
         Without an answer, in a terminal, the question is shown and you pick. A pick is an option's number or its \
-        label. With several parts, picks are for the parts in order; --answer names the part. Returns when the \
-        answer is on disk; with --wait, stays until the turn has ended.",
+        label; where these could mean two options, it is refused: :2 is always the second option, and =2 the one \
+        that is called 2. With several parts, picks are for the parts in order; --answer names the part.\n\n\
+        Returns when the answer is on disk; with --wait, stays until the turn has ended.",
     after_long_help = "Examples:\n  \
-        holdpoint answer q_01ab                          pick in the terminal\n  \
-        holdpoint answer q_01ab 2                        the second option\n  \
-        holdpoint answer q_01ab Red Green                two picks, where several are allowed\n  \
-        holdpoint answer q_01ab --text \"neither, use grey\"\n  \
-        holdpoint answer q_01ab --answer 0=2 --answer 1=\"own words\"\n  \
-        holdpoint answer q_01ab --decline\n\n\
+        holdpoint answer 0f3a2b1c                        pick in the terminal\n  \
+        holdpoint answer 0f3a2b1c 2                      the second option\n  \
+        holdpoint answer 0f3a2b1c Red Green              two picks, where several are allowed\n  \
+        holdpoint answer 0f3a2b1c --text \"neither, use grey\"\n  \
+        holdpoint answer 0f3a2b1c --answer 0=2 --answer 1=\"own words\"\n  \
+        holdpoint answer 0f3a2b1c --decline\n\n\
         Exit codes: 0 the answer is on disk; 1 no such question; 2 not an answer to it; 3 with --wait: another \
         question waits; 4 refused (already answered, stale, closed, not allowed); 5 no daemon."
 )]
 pub(crate) struct AnswerArgs {
-    /// The question (an id, or its unique beginning)
+    /// The question (an id, or the end of one: 8 or more characters that no other ends with)
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Options to pick, by number or label
+    /// Options to pick, by number or label (:2 is surely a number, =2 surely a label)
     #[arg(value_name = "PICK")]
     pub(crate) picks: Vec<String>,
     /// The same, as a flag (repeatable)
@@ -214,12 +230,12 @@ fn response_id(text: &str) -> Result<ResponseId, String> {
         one waits, is asked again; in a terminal you answer it here. Ctrl-C detaches: the session goes on without \
         you.",
     after_long_help = "Examples:\n  \
-        holdpoint attach 0195f…\n  \
-        holdpoint attach 0195f… --json | jq -c 'select(.type == \"question\")'\n\n\
+        holdpoint attach 4f9d2c1e\n  \
+        holdpoint attach 4f9d2c1e --json | jq -c 'select(.type == \"question\")'\n\n\
         Exit codes: 0 detached, or the session was closed; 1 no such session; 5 no daemon."
 )]
 pub(crate) struct AttachArgs {
-    /// The session (an id, or its unique beginning)
+    /// The session (an id, or 8 or more characters that only it begins with)
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
     /// Never ask here: only show
@@ -257,11 +273,11 @@ pub(crate) struct SessionsArgs {
     long_about = "End the turn that a session runs or waits in. A question asked since the daemon started is closed as \
         cancelled; one that was asked again after a restart stays open. To leave a question for later, do nothing.",
     after_long_help = "Examples:\n  \
-        holdpoint cancel 0195f…\n\n\
+        holdpoint cancel 4f9d2c1e\n\n\
         Exit codes: 0; 1 the session is not loaded, or it failed; 5 no daemon."
 )]
 pub(crate) struct CancelArgs {
-    /// The session (an id, or its unique beginning)
+    /// The session (an id, or 8 or more characters that only it begins with)
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
     #[command(flatten)]
@@ -273,8 +289,13 @@ pub(crate) struct CancelArgs {
 #[command(
     about = "Check what is configured and reachable, and say what to do next",
     long_about = "Check what is configured and reachable: the daemon, its version, token and restore flag, the model, the \
-        data directory, and what waits. Works without a daemon too. Each line is ok, warn or fail, with the next step.",
-    after_long_help = "Exit codes: 0 nothing failed; 1 something did."
+        data directory, and what waits. Works without a daemon too. Each line is ok, warn or fail; where there is \
+        something to do, the next step is below it.",
+    after_long_help = "Examples:\n  \
+        holdpoint doctor\n  \
+        holdpoint doctor --url http://127.0.0.1:4171\n  \
+        holdpoint doctor --json | jq '.checks[] | select(.status != \"ok\")'\n\n\
+        Exit codes: 0 nothing failed; 1 something did."
 )]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
@@ -288,12 +309,16 @@ pub(crate) struct DoctorArgs {
     after_long_help = "Examples:\n  \
         holdpoint completions bash > ~/.local/share/bash-completion/completions/holdpoint\n  \
         holdpoint completions zsh > ~/.zfunc/_holdpoint\n  \
-        holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish"
+        holdpoint completions fish > ~/.config/fish/completions/holdpoint.fish\n\n\
+        Exit codes: 0; 1 stdout can't be written."
 )]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
+    /// Write one JSON document instead: {"shell", "script"}
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A session's id, if the text is a whole one: ours are UUIDs.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use holdpoint_client::{ClientError, Refusal};
+use holdpoint_client::{ApiError, ClientError, QuestionView, Refusal, State};
 use serde_json::{Map, Value, json};
 
 use crate::render::{Paint, answered_by, one_line, plain};
@@ -141,7 +141,32 @@ fn closed_because(cause: &str) -> String {
     .to_owned()
 }
 
-fn refused(api: holdpoint_client::ApiError) -> Failure {
+/// That a question has ended, and how, as the daemon would say it to an answer. `None`: it has not.
+pub(crate) fn has_ended(view: &QuestionView) -> Option<Failure> {
+    let details = view.outcome.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+    let (status, code, message, refusal) = match view.state {
+        State::Answered | State::Declined => {
+            let winner = serde_json::from_value(Value::Object(details.clone())).unwrap_or_default();
+            (409, "already_answered", "has been answered", Refusal::AlreadyAnswered(Box::new(winner)))
+        }
+        State::Closed => {
+            let cause = details.get("cause").and_then(Value::as_str).map(str::to_owned);
+            (410, "closed", "was closed", Refusal::Closed { cause })
+        }
+        State::Open | State::Other(_) => return None,
+    };
+    let message = format!("the question {} {message}", view.question_id);
+    Some(refused(ApiError {
+        status,
+        code: Some(code.to_owned()),
+        message,
+        retry_after: None,
+        refusal,
+        details,
+    }))
+}
+
+fn refused(api: ApiError) -> Failure {
     let code = |fallback: &str| api.code.clone().unwrap_or_else(|| fallback.to_owned());
     let mut facts = Vec::new();
     let (exit, code, hints): (Exit, String, Vec<String>) = match &api.refusal {
@@ -210,7 +235,7 @@ fn refused(api: holdpoint_client::ApiError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use holdpoint_client::{AnsweredBy, ApiError, Winner};
+    use holdpoint_client::{AnsweredBy, Winner};
     use holdpoint_model::ids::Generation;
 
     use super::*;

@@ -28,6 +28,9 @@ struct State {
     refusals: VecDeque<(u16, Value)>,
     history: Vec<Value>,
     has_active_prompt: bool,
+    /// An answer stays on disk, and the agent gets it with the next resume.
+    holds_answers: bool,
+    issues: Value,
     seen: Vec<(String, Value)>,
 }
 
@@ -44,7 +47,8 @@ impl FakeDaemon {
     pub(crate) async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback can be bound");
         let address = listener.local_addr().expect("a bound socket has an address");
-        let state = Arc::new(Mutex::new(State { live: true, epoch: 1, ..State::default() }));
+        let state =
+            Arc::new(Mutex::new(State { live: true, epoch: 1, issues: json!([]), ..State::default() }));
         let daemon = Self { url: format!("http://{address}"), state, pulse: watch::channel((0, 0)).0 };
         let handler = daemon.clone();
         let app = axum::Router::new().fallback(move |request: Request<Body>| {
@@ -79,6 +83,21 @@ impl FakeDaemon {
         self.state().refusals.push_back((status, body));
     }
 
+    /// Answers are kept, and reach the agent only with the next resume.
+    pub(crate) fn hold_answers(&self) {
+        self.state().holds_answers = true;
+    }
+
+    /// A turn runs.
+    pub(crate) fn runs(&self) {
+        self.state().has_active_prompt = true;
+    }
+
+    /// What the daemon says is wrong.
+    pub(crate) fn issues(&self, issues: Value) {
+        self.state().issues = issues;
+    }
+
     /// The history that a load gives.
     pub(crate) fn history(&self, events: Vec<Value>) {
         self.state().history = events;
@@ -100,6 +119,8 @@ impl FakeDaemon {
     pub(crate) fn settle(&self, id: &str, by: Value, answers: Value) {
         if let Some(question) = self.state().questions.get_mut(id) {
             question["state"] = "answered".into();
+            question["outcome"] = json!({"state": "answered", "answeredBy": by, "answers": answers,
+                "answeredAt": "2026-03-01T10:00:00Z", "delivered": true});
         }
         self.publish(&[resolved(id, by, answers)]);
     }
@@ -132,7 +153,8 @@ impl FakeDaemon {
                 ok(json!({"v": 1, "features": ["durable_questions"], "workspaceCwd": "/proj/site"}))
             }
             (&Method::GET, ["daemon", "status"]) => {
-                ok(json!({"v": 1, "issues": [], "daemon": {"restoreAskUserQuestion": true}}))
+                let issues = self.state().issues.clone();
+                ok(json!({"v": 1, "issues": issues, "daemon": {"restoreAskUserQuestion": true}}))
             }
             (&Method::POST, ["session"]) => ok(self.attached(false)),
             (&Method::POST, ["session", _, "load" | "resume"]) => self.restore(segments[2] == "load"),
@@ -170,6 +192,12 @@ impl FakeDaemon {
             let mut state = self.state();
             let was_live = std::mem::replace(&mut state.live, true);
             if !was_live {
+                state.holds_answers = false;
+                for question in state.questions.values_mut() {
+                    if question["outcome"]["delivered"] == false {
+                        question["outcome"]["delivered"] = true.into();
+                    }
+                }
                 let events = std::mem::take(&mut state.on_resume);
                 state.has_active_prompt = !events.is_empty();
                 publish(&mut state, &events);
@@ -202,7 +230,7 @@ impl FakeDaemon {
         let questions: Vec<&Value> = state
             .questions
             .values()
-            .filter(|question| wanted.is_empty() || question["state"] == *wanted)
+            .filter(|question| matches!(wanted.as_str(), "" | "all") || question["state"] == *wanted)
             .collect();
         ok(json!({ "questions": questions }))
     }
@@ -212,10 +240,21 @@ impl FakeDaemon {
         if let Some((status, body)) = state.refusals.pop_front() {
             return refused(status, body);
         }
+        let held = state.holds_answers;
         let Some(question) = state.questions.get_mut(id) else {
             return refused(404, json!({"error": "there is no such question", "code": "question_not_found"}));
         };
+        let receipt = |question: &Value| {
+            let outcome = &question["outcome"];
+            json!({"status": question["state"], "questionId": id, "generation": question["generation"],
+                "responseId": body["responseId"], "answers": outcome["answers"], "answeredBy": outcome["answeredBy"],
+                "delivery": if outcome["delivered"] == true { "delivered" } else { "delivering" },
+                "answeredAt": outcome["answeredAt"]})
+        };
         if question["state"] != "open" {
+            if question["responseId"] == body["responseId"] {
+                return ok(receipt(question));
+            }
             return refused(
                 409,
                 json!({"error": "this question was answered already", "code": "already_answered",
@@ -224,9 +263,13 @@ impl FakeDaemon {
         }
         let declined = body["decline"] == true;
         question["state"] = if declined { "declined" } else { "answered" }.into();
-        let receipt = json!({"status": question["state"], "questionId": id, "generation": question["generation"],
-            "responseId": body["responseId"], "answers": body["answers"], "delivery": "delivered",
-            "answeredBy": {"surface": "http"}, "answeredAt": "2026-03-01T10:00:00Z"});
+        question["responseId"] = body["responseId"].clone();
+        question["outcome"] = json!({"state": question["state"], "answers": body["answers"],
+            "answeredBy": {"surface": "http"}, "answeredAt": "2026-03-01T10:00:00Z", "delivered": !held});
+        let receipt = receipt(question);
+        if held {
+            return ok(receipt);
+        }
         let mut events = vec![resolved(id, json!({"surface": "http"}), body["answers"].clone())];
         events.append(&mut state.on_answer.clone());
         publish(&mut state, &events);
@@ -296,7 +339,7 @@ fn publish(state: &mut State, events: &[Value]) {
         let mut event = event.clone();
         event["id"] = (state.ring.len() + 1).into();
         event["v"] = 1.into();
-        if event["type"] == "turn_complete" {
+        if event["type"] == "turn_complete" || event["type"] == "turn_error" {
             state.has_active_prompt = false;
         }
         state.ring.push(event);

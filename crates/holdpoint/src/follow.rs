@@ -20,6 +20,10 @@ use crate::ui::Ui;
 
 /// Questions of one batch come one after the other; after so long without another one they are all there.
 const BATCH: Duration = Duration::from_millis(300);
+/// The end of a turn that the daemon calls over may still be on its way; after so long without it, it is not.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+/// How often the daemon is asked whether an answer that is on its disk has reached the agent.
+const DELIVERY: Duration = Duration::from_secs(2);
 
 /// What to do with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,14 +52,16 @@ pub(crate) enum Until {
 pub(crate) enum End {
     /// The turn ended.
     Turn(TurnComplete),
-    /// The turn failed.
-    Failed(TurnError),
+    /// The turn failed. With what still waits, by the daemon's word.
+    Failed(TurnError, Vec<QuestionView>),
     /// Questions wait.
     Waits(Vec<QuestionView>),
     /// The session was closed, or its agent died for good.
     Gone(String),
     /// The turn ended while the connection was away, and the stream does not tell how.
     Missed,
+    /// The turn had ended before it was followed.
+    Before,
     /// Ctrl-C.
     Interrupted(Vec<QuestionView>),
     /// The person's input ended (Ctrl-D) with questions open.
@@ -84,6 +90,12 @@ pub(crate) struct Follow<'a> {
     park_at: Option<Instant>,
     /// Something may have been missed; looked into once everything there is was sent again.
     doubt: bool,
+    /// When to look again whether the turn still goes on.
+    look_at: Option<Instant>,
+    /// When to believe that the turn is over, if its end does not come until then.
+    over_at: Option<Instant>,
+    /// It was said that an answer has not reached the agent.
+    told_of_delivery: bool,
 }
 
 impl<'a> Follow<'a> {
@@ -111,6 +123,9 @@ impl<'a> Follow<'a> {
             mine: HashSet::new(),
             park_at: None,
             doubt: false,
+            look_at: None,
+            over_at: None,
+            told_of_delivery: false,
         }
     }
 
@@ -132,6 +147,14 @@ impl<'a> Follow<'a> {
         self.mine.insert(id.clone());
     }
 
+    /// The turn may have ended before it was followed. Ask once the events are connected.
+    ///
+    /// # Errors
+    /// The daemon refused, or is away.
+    pub(crate) async fn may_be_over(&mut self) -> Result<(), Failure> {
+        self.look().await
+    }
+
     /// Shows an event of a history: no question of it is asked.
     pub(crate) fn show_past(&mut self, event: &Event) {
         if let EventKind::Update(update) = event.parse() {
@@ -150,7 +173,7 @@ impl<'a> Follow<'a> {
             if self.ui.broken() {
                 return Ok(End::Unread);
             }
-            let park_at = self.park_at;
+            let (park_at, look_at, over_at) = (self.park_at, self.look_at, self.over_at);
             let end = tokio::select! {
                 signal = self.events.next() => self.signal(signal?).await?,
                 line = self.input.next(), if self.asking.is_some() => match line {
@@ -158,6 +181,14 @@ impl<'a> Follow<'a> {
                     None => Some(End::InputEnded(std::mem::take(&mut self.open))),
                 },
                 () = at(park_at), if park_at.is_some() => self.park().await?,
+                () = at(look_at), if look_at.is_some() => {
+                    self.look().await?;
+                    None
+                }
+                () = at(over_at), if over_at.is_some() => Some(match self.until {
+                    Until::AnyTurn => End::Before,
+                    Until::Prompt(_) | Until::Left => End::Missed,
+                }),
                 _ = interrupt.recv() => Some(End::Interrupted(std::mem::take(&mut self.open))),
             };
             if let Some(end) = end {
@@ -189,10 +220,14 @@ impl<'a> Follow<'a> {
     }
 
     async fn event(&mut self, event: &Event) -> Result<Option<End>, Failure> {
-        match event.parse() {
+        let event = event.parse();
+        if matches!(event, EventKind::Update(_) | EventKind::PromptStarted(_)) {
+            self.over_at = None;
+        }
+        match event {
             EventKind::Update(update) => self.update(update),
             EventKind::PermissionRequest(request) => self.requested(*request).await,
-            EventKind::PermissionResolved(resolved) => self.resolved(&resolved),
+            EventKind::PermissionResolved(resolved) => self.resolved(&resolved).await,
             EventKind::PromptQueued(prompt) if self.is_mine(prompt.as_ref()) => {
                 self.ui.line(&json!({"type": "queued"}));
                 self.ui.dim("queued behind the turn that runs or waits");
@@ -201,7 +236,8 @@ impl<'a> Follow<'a> {
             EventKind::TurnComplete(end) => return Ok(self.turn_ended(end)),
             EventKind::TurnError(error) => {
                 if self.until != Until::Left && self.is_mine(error.prompt_id.as_ref()) {
-                    return Ok(Some(End::Failed(error)));
+                    let waits = self.still_open().await;
+                    return Ok(Some(End::Failed(error, waits)));
                 }
                 self.ui.line(&json!({"type": "error", "message": error.message, "code": error.code}));
                 self.ui.note(&format!("the turn failed: {}", error.message));
@@ -215,7 +251,7 @@ impl<'a> Follow<'a> {
                 return Ok(Some(End::Gone(format!("its agent died: {reason}"))));
             }
             EventKind::Resync(_) => self.doubt = true,
-            EventKind::ReplayComplete if self.doubt => return self.look().await,
+            EventKind::ReplayComplete if self.doubt => self.look().await?,
             EventKind::HistoryTruncated => self.ui.dim("(older history is left out)"),
             EventKind::ReplayComplete
             | EventKind::PromptQueued(_)
@@ -374,8 +410,21 @@ impl<'a> Follow<'a> {
         }
     }
 
+    /// Of the questions that were shown here, those that the daemon calls open. One that it says nothing of is
+    /// left out: nothing is known of it.
+    async fn still_open(&mut self) -> Vec<QuestionView> {
+        let mut waits = Vec::new();
+        for view in std::mem::take(&mut self.open) {
+            match self.daemon.question(&view.question_id).await {
+                Ok(view) if view.state == State::Open => waits.push(view),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        waits
+    }
+
     /// Somebody decided, or nobody can any more.
-    fn resolved(&mut self, resolved: &PermissionResolved) {
+    async fn resolved(&mut self, resolved: &PermissionResolved) {
         let known = self.open.iter().find(|view| match &resolved.question_id {
             Some(id) => view.question_id == *id,
             None => view.request_id.as_ref().is_some_and(|id| id.as_str() == resolved.request_id),
@@ -391,7 +440,9 @@ impl<'a> Follow<'a> {
         self.ui.line(&json!({"type": "settled", "questionId": view.question_id, "declined": declined && resolved.unasked.is_none(),
             "unasked": resolved.unasked, "answers": resolved.answers, "answeredBy": resolved.answered_by, "voterClientId": resolved.voter}));
         let text = match &resolved.unasked {
-            Some(cause) => render::unasked(&view, cause),
+            Some(cause) => {
+                render::unasked(&view, cause, self.daemon.question(&view.question_id).await.ok().as_ref())
+            }
             None => {
                 let option = resolved.option_id.as_deref();
                 render::settled(&view, &who, declined, resolved.answers.as_ref(), option)
@@ -474,16 +525,56 @@ impl<'a> Follow<'a> {
         Ok(Some(End::Waits(waits)))
     }
 
-    /// After a doubt: whether the turn still runs. If not, its end will not come.
-    async fn look(&mut self) -> Result<Option<End>, Failure> {
+    /// After a doubt: whether the turn still runs, or will. If not, its end will not come.
+    async fn look(&mut self) -> Result<(), Failure> {
         self.doubt = false;
-        let Until::Prompt(mine) = &self.until else { return Ok(None) };
-        let mine = mine.clone();
-        if self.daemon.status(&self.session).await?.has_active_prompt {
-            return Ok(None);
+        self.look_at = None;
+        if self.until == Until::Left {
+            return Ok(());
         }
-        let queued = self.daemon.pending_prompts(&self.session).await?;
-        Ok((!queued.iter().any(|prompt| prompt.prompt_id == mine)).then_some(End::Missed))
+        match self.daemon.status(&self.session).await {
+            Ok(status) if status.has_active_prompt => return Ok(()),
+            Ok(_) => {}
+            // The stream says that the session is gone, or brings it back.
+            Err(error) if error.refusal() == Some(&Refusal::NotFound) || error.is_outage() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let coming = match &self.until {
+            Until::Prompt(mine) => match self.daemon.pending_prompts(&self.session).await {
+                Ok(queued) => queued.iter().any(|prompt| prompt.prompt_id == *mine),
+                Err(error) if error.is_outage() => return Ok(()),
+                Err(error) => return Err(error.into()),
+            },
+            Until::AnyTurn | Until::Left => self.is_undelivered().await?,
+        };
+        if !coming {
+            self.over_at = Some(Instant::now() + ON_ITS_WAY);
+        }
+        Ok(())
+    }
+
+    /// Whether an answer from here is on the daemon's disk, and the agent does not have it. Looked at again then:
+    /// its arrival may start no turn.
+    async fn is_undelivered(&mut self) -> Result<bool, Failure> {
+        for id in &self.mine {
+            let view = match self.daemon.question(id).await {
+                Ok(view) => view,
+                Err(error) if error.is_outage() => {
+                    self.look_at = Some(Instant::now() + DELIVERY);
+                    return Ok(true);
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let delivered = view.outcome.as_ref().and_then(|outcome| outcome.get("delivered"));
+            if delivered.and_then(Value::as_bool) == Some(false) {
+                if !std::mem::replace(&mut self.told_of_delivery, true) {
+                    self.ui.note("the answer is on disk, and the agent does not have it yet; waiting for it");
+                }
+                self.look_at = Some(Instant::now() + DELIVERY);
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Gives the client's place back. Nothing depends on it, so it may fail, but not take long.
@@ -507,10 +598,13 @@ pub(crate) fn end_line(end: &End) -> Value {
     };
     match end {
         End::Turn(end) => json!({"type": "end", "stopReason": end.stop_reason}),
-        End::Failed(error) => json!({"type": "end", "error": error.message, "code": error.code}),
+        End::Failed(error, views) => {
+            json!({"type": "end", "error": error.message, "code": error.code, "waits": waits(views)})
+        }
         End::Waits(views) => json!({"type": "end", "waits": waits(views)}),
         End::Gone(reason) => json!({"type": "end", "gone": reason}),
         End::Missed => json!({"type": "end", "missed": true}),
+        End::Before => json!({"type": "end", "before": true}),
         End::Interrupted(views) | End::InputEnded(views) => {
             json!({"type": "end", "left": true, "waits": waits(views)})
         }

@@ -13,7 +13,7 @@ use crate::ui::fake::{Screen, ui};
 
 struct Terminal {
     fake: FakeDaemon,
-    keys: mpsc::Sender<String>,
+    keys: mpsc::Sender<crate::input::Line>,
     input: Option<Input>,
     ui: Ui,
     screen: Screen,
@@ -51,6 +51,11 @@ impl Terminal {
     }
 }
 
+/// A line that is typed now.
+fn line(text: &str) -> crate::input::Line {
+    (tokio::time::Instant::now(), text.to_owned())
+}
+
 fn answer_of(fake: &FakeDaemon) -> serde_json::Value {
     let seen = fake.seen();
     let mut body = seen.iter().rev().find(|(path, _)| path.ends_with("/answer")).unwrap().1.clone();
@@ -72,8 +77,8 @@ async fn a_question_is_picked_right_here_and_the_turn_goes_on() {
     let end = terminal
         .prompt(Mode::Ask, async move {
             sees.await;
-            keys.send("7".into()).await.unwrap();
-            keys.send("blue".into()).await.unwrap();
+            keys.send(line("7")).await.unwrap();
+            keys.send(line("blue")).await.unwrap();
         })
         .await;
     assert!(matches!(end, End::Turn(end) if end.stop_reason == "end_turn"));
@@ -90,6 +95,81 @@ async fn a_question_is_picked_right_here_and_the_turn_goes_on() {
     Colour> ✓ q_1: answered: Blue; the agent has it
     Blue it is.
     ");
+}
+
+#[tokio::test]
+async fn q6_arrow_keys_are_no_answer() {
+    let mut terminal = Terminal::new().await;
+    terminal.fake.question(colour("q_1"));
+    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    terminal.fake.on_answer(vec![ends("end_turn")]);
+    let (keys, asked, told) =
+        (terminal.keys.clone(), terminal.sees("Colour> "), terminal.sees("control characters"));
+    terminal
+        .prompt(Mode::Ask, async move {
+            asked.await;
+            keys.send(line("\u{1b}[B")).await.unwrap();
+            told.await;
+            keys.send(line("2")).await.unwrap();
+        })
+        .await;
+    assert_eq!(answer_of(&terminal.fake), json!({"generation": 1, "answers": {"0": "Blue"}}));
+    insta::assert_snapshot!(terminal.screen.text(), @"
+
+    ? Colour: Which colour?
+        1  Red   warm
+        2  Blue  cold
+        or type your own answer; d = decline
+    Colour> control characters (an arrow key sends some), or what is not UTF-8, are no answer
+    Colour> ✓ q_1: answered: Blue; the agent has it
+    ");
+}
+
+#[tokio::test]
+async fn what_becomes_of_a_question_after_its_agent_is_the_daemons_word() {
+    for (restorable, words) in [
+        (false, "it stays open, but the daemon can't ask it again now"),
+        (true, "it stays open, and is asked again when its session is loaded or it is answered"),
+    ] {
+        let mut terminal = Terminal::new().await;
+        terminal.fake.question(colour("q_1"));
+        terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+        let (fake, asked) = (terminal.fake.clone(), terminal.sees("Colour> "));
+        let end = terminal
+            .prompt(Mode::Ask, async move {
+                asked.await;
+                let mut left = colour("q_1");
+                left["live"] = false.into();
+                left["restorable"] = restorable.into();
+                fake.question(left);
+                fake.publish(&[
+                    json!({"type": "permission_resolved", "data": {"requestId": "r1", "questionId": "q_1",
+                        "outcome": {"outcome": "cancelled"}, "open": true, "cause": "agent_gone"}}),
+                    json!({"type": "turn_error", "data": {"promptId": "p1", "code": "daemon_lost",
+                        "message": "the agent was lost"}}),
+                ]);
+            })
+            .await;
+        assert!(matches!(end, End::Failed(error, _) if error.code.as_deref() == Some("daemon_lost")));
+        let text = terminal.screen.text();
+        assert!(text.contains(&format!("q_1: its agent ended; {words}")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_fails_says_what_still_waits() {
+    let mut terminal = Terminal::new().await;
+    terminal.fake.question(colour("q_1"));
+    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let (fake, asked) = (terminal.fake.clone(), terminal.sees("Colour> "));
+    let end = terminal
+        .prompt(Mode::Ask, async move {
+            asked.await;
+            fake.publish(&[json!({"type": "turn_error", "data": {"promptId": "p1", "code": "daemon_lost",
+                "message": "the agent was lost"}})]);
+        })
+        .await;
+    assert!(matches!(end, End::Failed(_, waits) if waits.len() == 1), "the daemon calls it open");
 }
 
 #[tokio::test]
@@ -133,7 +213,7 @@ async fn v4_who_is_second_is_told_who_was_first() {
     terminal
         .prompt(Mode::Ask, async move {
             asked.await;
-            keys.send("1".into()).await.unwrap();
+            keys.send(line("1")).await.unwrap();
             told.await;
             fake.publish(&[ends("end_turn")]);
         })
@@ -163,9 +243,9 @@ async fn q6_an_answer_that_is_refused_as_invalid_is_asked_for_again() {
     terminal
         .prompt(Mode::Ask, async move {
             asked.await;
-            keys.send("very long".into()).await.unwrap();
+            keys.send(line("very long")).await.unwrap();
             told.await;
-            keys.send("d".into()).await.unwrap();
+            keys.send(line("d")).await.unwrap();
         })
         .await;
     assert_eq!(answer_of(&terminal.fake), json!({"generation": 1, "decline": true}));
@@ -186,10 +266,10 @@ async fn q4_a_batch_is_asked_one_after_the_other() {
     terminal
         .prompt(Mode::Ask, async move {
             first.await;
-            keys.send("1".into()).await.unwrap();
+            keys.send(line("1")).await.unwrap();
             second.await;
             tokio::task::yield_now().await;
-            keys.send("=green".into()).await.unwrap();
+            keys.send(line("=green")).await.unwrap();
             done.await;
             fake.publish(&[ends("end_turn")]);
         })
@@ -214,7 +294,7 @@ async fn r1_a_restart_while_the_person_thinks_changes_nothing_for_the_answer() {
             fake.question(moved);
             fake.restart();
             again.await;
-            keys.send("2".into()).await.unwrap();
+            keys.send(line("2")).await.unwrap();
         })
         .await;
     assert!(matches!(end, End::Turn(_)), "{end:?}");

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use holdpoint_client::{Answer, AnswerValue, Kind, OptionView, QuestionView};
 use holdpoint_model::question::Question;
 
+use crate::menu::{Menu, digits, readable};
+
 /// What a typed line means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pick {
@@ -14,50 +16,86 @@ pub(crate) enum Pick {
     Decline,
 }
 
-/// Reads a line typed at one part: `2`, `1 3`, `Red, Green`, own words, `=own words` as they are, or `d`.
+fn is_decline(word: &str) -> bool {
+    word.eq_ignore_ascii_case("d")
+}
+
+/// The menu's own word for a decline, where `d` is something else.
+fn is_sure_decline(word: &str) -> bool {
+    word.strip_prefix(':').is_some_and(is_decline)
+}
+
+/// Reads a line typed at one part: `2`, `1 3`, `Red, Green`, own words, `=own words` as they are, `:2` for the
+/// second option whatever the labels are, or `d`.
 pub(crate) fn typed(line: &str, question: &Question) -> Result<Pick, String> {
+    readable(line)?;
     let line = line.trim();
+    let menu = Menu::of_part(question);
+    if is_sure_decline(line) {
+        return Ok(Pick::Decline);
+    }
+    match answer(line, question, &menu)? {
+        Some(_) if is_decline(line) => {
+            Err(format!("{line:?} is an option, and declines, too: ={line} is the option, :d declines"))
+        }
+        Some(value) => Ok(Pick::Answer(value)),
+        None if is_decline(line) => Ok(Pick::Decline),
+        None => Ok(Pick::Answer(AnswerValue::Text(line.to_owned()))),
+    }
+}
+
+/// The options, or the marked own words, that a line means. `None`: it is the person's own words, or a decline.
+fn answer(line: &str, question: &Question, menu: &Menu<'_>) -> Result<Option<AnswerValue>, String> {
+    if line.is_empty() {
+        return Err("type a number, a label or your own answer; d declines".to_owned());
+    }
     if let Some(literal) = line.strip_prefix('=') {
         let literal = literal.trim();
         if literal.is_empty() {
             return Err("after = your own words are missing".to_owned());
         }
-        return Ok(Pick::Answer(AnswerValue::Text(literal.to_owned())));
+        return Ok(Some(AnswerValue::Text(literal.to_owned())));
     }
-    if line.is_empty() {
-        return Err("type a number, a label or your own answer; d declines".to_owned());
+    match (menu.pick(line)?, listed(line, question, menu)) {
+        (Some(_), Some(Ok(_))) => Err(format!(
+            "{line:?} is one option, and a list of others: put = before it for the one, or write the list as :1, :2"
+        )),
+        (Some(label), _) => Ok(Some(AnswerValue::Text(label.to_owned()))),
+        (None, Some(list)) => list.map(Some),
+        (None, None) => Ok(None),
     }
-    if let Some(label) = label(line, question) {
-        return Ok(Pick::Answer(AnswerValue::Text(label)));
+}
+
+/// `1 3`, `1,3`, `Red, Green`: several picks. Where several may be picked, own words may stand among labels.
+fn listed(line: &str, question: &Question, menu: &Menu<'_>) -> Option<Result<AnswerValue, String>> {
+    let tokens = |separator: &[char]| -> Vec<String> {
+        let words = line.split(separator).map(str::trim).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
+    };
+    let is_number = |word: &String| digits(word.strip_prefix(':').unwrap_or(word)).is_some();
+    let words = tokens(&[',', ' ']);
+    let (words, numbers) = if words.iter().all(is_number) { (words, true) } else { (tokens(&[',']), false) };
+    if words.len() < 2 {
+        return None;
     }
-    if line.eq_ignore_ascii_case("d") {
-        return Ok(Pick::Decline);
+    let known: Vec<Result<Option<&str>, String>> = words.iter().map(|word| menu.pick(word)).collect();
+    let is_known = |pick: &Result<Option<&str>, String>| !matches!(pick, Ok(None));
+    let all_known = known.iter().all(|pick| matches!(pick, Ok(Some(_))));
+    if !(numbers || all_known || (question.multi_select && known.iter().any(is_known))) {
+        return None;
     }
-    if let Some(numbers) = numbers(line) {
-        let mut labels = Vec::new();
-        for number in numbers {
-            let label = by_number(number, question)?;
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
+    let mut picks: Vec<String> = Vec::new();
+    for (word, pick) in words.iter().zip(known) {
+        let pick = match pick {
+            Err(problem) => return Some(Err(problem)),
+            Ok(Some(label)) => label.to_owned(),
+            Ok(None) => word.strip_prefix('=').unwrap_or(word).trim().to_owned(),
+        };
+        if !picks.contains(&pick) {
+            picks.push(pick);
         }
-        return several(labels, question).map(Pick::Answer);
     }
-    // Labels between commas; where several may be picked, own words may stand among them.
-    let tokens: Vec<&str> = line.split(',').map(str::trim).filter(|token| !token.is_empty()).collect();
-    let known: Vec<Option<String>> = tokens.iter().map(|token| option(token, question).ok()).collect();
-    let all_known = known.iter().all(Option::is_some);
-    if tokens.len() > 1 && (all_known || (question.multi_select && known.iter().any(Option::is_some))) {
-        let mut picks = Vec::new();
-        for (token, known) in tokens.iter().zip(known) {
-            let pick = known.unwrap_or_else(|| (*token).to_owned());
-            if !picks.contains(&pick) {
-                picks.push(pick);
-            }
-        }
-        return several(picks, question).map(Pick::Answer);
-    }
-    Ok(Pick::Answer(AnswerValue::Text(line.to_owned())))
+    Some(several(picks, question))
 }
 
 fn several(mut picks: Vec<String>, question: &Question) -> Result<AnswerValue, String> {
@@ -70,41 +108,16 @@ fn several(mut picks: Vec<String>, question: &Question) -> Result<AnswerValue, S
     }
 }
 
-/// `1`, `1 3`, `1,3`: nothing but numbers.
-fn numbers(line: &str) -> Option<Vec<usize>> {
-    line.split([',', ' ']).filter(|token| !token.is_empty()).map(|token| token.parse().ok()).collect()
-}
-
-fn by_number(number: usize, question: &Question) -> Result<String, String> {
-    let count = question.options.len();
-    number
-        .checked_sub(1)
-        .and_then(|index| question.options.get(index))
-        .map(|option| option.label.clone())
-        .ok_or_else(|| format!("there is no option {number}, only 1 to {count}"))
-}
-
-fn label(text: &str, question: &Question) -> Option<String> {
-    let options = &question.options;
-    options
-        .iter()
-        .find(|option| option.label == text)
-        .or_else(|| options.iter().find(|option| option.label.to_lowercase() == text.to_lowercase()))
-        .map(|option| option.label.clone())
-}
-
 /// One option, by number or label; own words are an error here, so that a slip does not become an answer.
 fn option(text: &str, question: &Question) -> Result<String, String> {
-    let text = text.trim();
-    if let Some(label) = label(text, question) {
-        return Ok(label);
-    }
-    if let Ok(number) = text.parse::<usize>() {
-        return by_number(number, question);
+    readable(text)?;
+    if let Some(label) = Menu::of_part(question).pick(text)? {
+        return Ok(label.to_owned());
     }
     let labels: Vec<String> = question.options.iter().map(|option| format!("{:?}", option.label)).collect();
     Err(format!(
-        "{text:?} is no option of {:?} ({}); --text gives your own words",
+        "{:?} is no option of {:?} ({}); --text gives your own words",
+        text.trim(),
         question.header,
         labels.join(", ")
     ))
@@ -112,20 +125,19 @@ fn option(text: &str, question: &Question) -> Result<String, String> {
 
 /// One option of a permission, by number, label or id; `d` refuses.
 pub(crate) fn permission(text: &str, options: &[OptionView]) -> Result<String, String> {
+    readable(text)?;
     let text = text.trim();
-    if text.eq_ignore_ascii_case("d") {
+    if is_sure_decline(text) {
         return Ok(refusal(options));
     }
-    if let Some(option) = options
-        .iter()
-        .find(|option| option.option_id == text || option.label.to_lowercase() == text.to_lowercase())
-    {
-        return Ok(option.option_id.clone());
-    }
-    let by_number = text.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
-    match by_number {
-        Some(option) => Ok(option.option_id.clone()),
-        None if options.is_empty() => Ok(text.to_owned()),
+    let menu = Menu::of_permission(options);
+    match menu.pick(text)? {
+        Some(option) if is_decline(text) && option != refusal(options) => {
+            Err(format!("{text:?} is an option, and refuses, too: ={text} is the option, :d refuses"))
+        }
+        Some(option) => Ok(option.to_owned()),
+        None if is_decline(text) => Ok(refusal(options)),
+        None if options.is_empty() && !text.is_empty() => Ok(text.to_owned()),
         None => {
             let names: Vec<String> =
                 options.iter().enumerate().map(|(i, option)| format!("{} {}", i + 1, option.label)).collect();
@@ -179,7 +191,10 @@ pub(crate) fn given(view: &QuestionView, given: Given<'_>) -> Result<Option<Answ
     let answers = if let Some(text) = given.text {
         match parts.as_slice() {
             [_] if text.trim().is_empty() => return Err("--text is empty".to_owned()),
-            [_] => BTreeMap::from([(0, AnswerValue::Text(text.to_owned()))]),
+            [_] => {
+                readable(text)?;
+                BTreeMap::from([(0, AnswerValue::Text(text.to_owned()))])
+            }
             _ => {
                 return Err(format!(
                     "this question has {} parts: give --answer PART=TEXT for each",
@@ -224,6 +239,14 @@ fn by_picks(parts: &[Question], picks: &[String]) -> Result<BTreeMap<usize, Answ
         .collect()
 }
 
+/// A number, a label, several of them, or own words.
+fn own(text: &str, part: &Question) -> Result<AnswerValue, String> {
+    readable(text)?;
+    let text = text.trim();
+    let menu = Menu::of_part(part);
+    Ok(answer(text, part, &menu)?.unwrap_or_else(|| AnswerValue::Text(text.to_owned())))
+}
+
 fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, AnswerValue>, String> {
     let mut all: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for answer in answers {
@@ -235,11 +258,10 @@ fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, Ans
             format!("--answer {answer:?}: the parts are 0 to {}", parts.len().saturating_sub(1))
         })?;
         let texts = all.entry(index).or_default();
-        match typed(text, part).map_err(|problem| format!("--answer {answer:?}: {problem}"))? {
-            Pick::Answer(AnswerValue::Text(text)) => texts.push(text),
-            Pick::Answer(AnswerValue::Picks(picks)) => texts.extend(picks),
-            // As an answer it is a text like any other; the flag is what declines.
-            Pick::Decline => texts.push(text.trim().to_owned()),
+        // `d` is a text like any other here; the flag is what declines.
+        match own(text, part).map_err(|problem| format!("--answer {answer:?}: {problem}"))? {
+            AnswerValue::Text(text) => texts.push(text),
+            AnswerValue::Picks(picks) => texts.extend(picks),
         }
         if texts.len() > 1 && !part.multi_select {
             return Err(format!("part {index} ({}) takes one answer, and several were given", part.header));
@@ -279,10 +301,26 @@ mod tests {
             ("neither, use grey", text("neither, use grey")),
             ("Red, but darker", text("Red, but darker")),
             ("1,1", text("Red")),
+            (":2", text("Pale blue")),
+            (":d", Pick::Decline),
+            ("+1", text("+1")),
         ] {
             assert_eq!(typed(line, part).as_ref(), Ok(&want), "{line}");
         }
-        for line in ["", "  ", "3", "0", "1 2", "1,2", "Red, Pale blue", "="] {
+        for line in [
+            "",
+            "  ",
+            "3",
+            "0",
+            "1 2",
+            "1,2",
+            "Red, Pale blue",
+            "=",
+            ":3",
+            "\u{1b}[B",
+            "1\u{1b}[A",
+            "\u{fffd}",
+        ] {
             assert!(typed(line, part).is_err(), "{line}");
         }
     }
@@ -302,7 +340,69 @@ mod tests {
         ] {
             assert_eq!(typed(line, part).as_ref(), Ok(&want), "{line}");
         }
-        assert!(typed("1 7", part).is_err());
+        for line in ["1 7", "red, 7", "\u{1b}[B, 1", "1, \u{1b}[B"] {
+            assert!(typed(line, part).is_err(), "{line:?}");
+        }
+    }
+
+    /// A part whose labels are these.
+    fn labelled(labels: &[&str], multi: bool) -> QuestionView {
+        let mut view = colour(multi);
+        let choice = |label: &&str| holdpoint_model::question::Choice {
+            label: (*label).to_owned(),
+            description: "…".into(),
+        };
+        view.questions[0].options = labels.iter().map(choice).collect();
+        view
+    }
+
+    #[test]
+    fn q6_what_could_mean_two_options_is_refused_wherever_it_is_given() {
+        let swapped = labelled(&["2", "1"], false);
+        let part = &swapped.questions[0];
+        assert!(typed("2", part).unwrap_err().contains(":2 is option 2"));
+        assert_eq!(typed(":2", part), Ok(text("1")));
+        assert_eq!(typed("=2", part), Ok(text("2")));
+        let one =
+            |text: &str| Ok(Some(Answer::Answers(BTreeMap::from([(0, AnswerValue::Text(text.into()))]))));
+        assert!(answer(&swapped, &["2"], &[], None).is_err());
+        assert!(answer(&swapped, &[], &["0=2"], None).is_err());
+        assert_eq!(answer(&swapped, &[":2"], &[], None), one("1"));
+        assert_eq!(answer(&swapped, &["=2"], &[], None), one("2"));
+        assert_eq!(answer(&swapped, &[], &["0=:2"], None), one("1"));
+        assert_eq!(answer(&swapped, &[], &["0==2"], None), one("2"));
+        assert_eq!(answer(&swapped, &[], &[], Some("2")), one("2"));
+
+        let swapped = labelled(&["2", "1", "3"], true);
+        let part = &swapped.questions[0];
+        assert!(typed("2 3", part).is_err());
+        assert_eq!(typed(":2 3", part), Ok(picks(&["1", "3"])));
+        assert_eq!(typed("=2, 3", part), Ok(text("2, 3")), "all of it is own words");
+        assert_eq!(typed("3, =2", part), Ok(picks(&["3", "2"])));
+
+        let lists = labelled(&["1, 2", "Red", "Red, blue", "Blue"], true);
+        let part = &lists.questions[0];
+        assert!(typed("1, 2", part).is_err());
+        assert!(typed("Red, blue", part).is_err());
+        assert_eq!(typed("=1, 2", part), Ok(text("1, 2")));
+        assert_eq!(typed(":1, :2", part), Ok(picks(&["1, 2", "Red"])));
+        // Of one that takes a single choice it can only be the label.
+        assert_eq!(typed("1, 2", &labelled(&["1, 2", "3"], false).questions[0]), Ok(text("1, 2")));
+    }
+
+    #[test]
+    fn q7_an_option_called_d_is_not_confused_with_a_decline() {
+        let view = labelled(&["D", "E"], false);
+        let part = &view.questions[0];
+        assert!(typed("d", part).unwrap_err().contains(":d declines"));
+        assert_eq!(typed(":d", part), Ok(Pick::Decline));
+        assert_eq!(typed("=D", part), Ok(text("D")));
+        assert_eq!(typed("1", part), Ok(text("D")));
+        let one =
+            |text: &str| Ok(Some(Answer::Answers(BTreeMap::from([(0, AnswerValue::Text(text.into()))]))));
+        // On the command line a flag declines.
+        assert_eq!(answer(&view, &["d"], &[], None), one("D"));
+        assert_eq!(answer(&colour(false), &[], &["0=d"], None), one("d"));
     }
 
     fn answer(
@@ -344,6 +444,9 @@ mod tests {
             (vec![], vec!["x"], None),
             (vec![], vec!["0="], None),
             (vec![], vec!["0=1", "0=2"], None),
+            (vec![], vec![], Some("a\u{1b}[B")),
+            (vec![], vec!["0=\u{1b}[B"], None),
+            (vec!["\u{1b}[B"], vec![], None),
         ] {
             assert!(answer(&single, &picks, &answers, words).is_err(), "{picks:?} {answers:?} {words:?}");
         }
@@ -379,6 +482,11 @@ mod tests {
         assert_eq!(answer(&view, &["always allow"], &[], None), option("proceed_always"));
         assert_eq!(answer(&view, &["cancel"], &[], None), option("cancel"));
         assert_eq!(permission("d", &view.options), Ok("cancel".into()));
+        assert_eq!(permission(":d", &view.options), Ok("cancel".into()));
+        assert_eq!(permission(":1", &view.options), Ok("proceed_once".into()));
+        for text in ["", "\u{1b}[B", "1\u{1b}[A", "0", "4", ":4", "yes"] {
+            assert!(permission(text, &view.options).is_err(), "{text:?}");
+        }
         assert_eq!(decline(&view), Answer::Option("cancel".into()));
         assert!(answer(&view, &["4"], &[], None).is_err());
         assert!(answer(&view, &["1", "2"], &[], None).is_err());

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use serde_json::Value;
 
 use crate::connect::Settings;
+use crate::exit::{Exit, Failure};
 use crate::render::{Paint, one_line, plain};
 
 /// Output of one command.
@@ -22,8 +23,27 @@ pub(crate) struct Ui {
     pub(crate) interactive: bool,
     /// The agent's last words did not end their line.
     mid_line: bool,
-    /// Nobody reads stdout any more.
-    broken: bool,
+    /// Why nothing can be written to stdout any more.
+    broken: Option<io::Error>,
+}
+
+/// What a lost receipt does not mean.
+const DONE_ALL_THE_SAME: &str =
+    "what the command did is done all the same: `holdpoint inbox` and `holdpoint sessions` show it";
+
+/// What an error of stdout comes to. A reader that has seen enough closes a pipe, and is no failure.
+///
+/// # Errors
+/// It is another error.
+pub(crate) fn unwritten(error: &io::Error, hint: Option<&str>) -> Result<(), Failure> {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Ok(());
+    }
+    let failure = Failure::new(Exit::Error, "stdout", format!("stdout can't be written: {error}"));
+    Err(match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
 }
 
 impl Ui {
@@ -45,21 +65,29 @@ impl Ui {
             width,
             interactive: !settings.json && out_tty && io::stdin().is_terminal(),
             mid_line: false,
-            broken: false,
+            broken: None,
         }
     }
 
-    /// Whether nobody reads stdout any more.
+    /// Whether nothing can be written to stdout any more.
     pub(crate) fn broken(&self) -> bool {
-        self.broken
+        self.broken.is_some()
+    }
+
+    /// How the command ends if what it had to say could not be written.
+    ///
+    /// # Errors
+    /// It could not.
+    pub(crate) fn written(&self) -> Result<(), Failure> {
+        self.broken.as_ref().map_or(Ok(()), |error| unwritten(error, Some(DONE_ALL_THE_SAME)))
     }
 
     fn write_out(&mut self, text: &str) {
-        if self.broken || text.is_empty() {
+        if self.broken() || text.is_empty() {
             return;
         }
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-        self.broken = written.is_err();
+        self.broken = written.err();
     }
 
     /// The agent's words, as they come.
@@ -175,7 +203,7 @@ pub(crate) mod fake {
             width: 100,
             interactive,
             mid_line: false,
-            broken: false,
+            broken: None,
         };
         (ui, screen)
     }

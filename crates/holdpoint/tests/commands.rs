@@ -112,21 +112,96 @@ async fn a_question_without_a_terminal_stays_parked_with_exit_code_3() {
     assert!(!fake.seen().iter().any(|(path, _)| path.ends_with("/answer")));
 }
 
-#[tokio::test]
-async fn d3_answering_by_a_unique_beginning() {
-    let fake = FakeDaemon::start().await;
-    fake.question(colour("q_01ab"));
-    fake.question(colour("q_02cd"));
-    let output = run(&fake.url, &["answer", "01", "blue", "--response-id", "mine"]).await;
-    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
-    assert_eq!(out(&output), "✓ q_01ab: answered: Blue; the agent has it\n");
-    let (path, body) = fake.seen().pop().unwrap();
-    assert_eq!(path, "POST /questions/q_01ab/answer");
-    assert_eq!(body, json!({"generation": 1, "answers": {"0": "Blue"}, "responseId": "mine"}));
+/// Two questions of the same minute, as the daemon names them: the ids begin alike.
+const FIRST: &str = "q_01a22e6c4d5e7a0181c2d3e40f3a2b1c";
+const SECOND: &str = "q_01a22e6c51b07fc29a07b8c95d6e7f80";
 
-    let output = run(&fake.url, &["answer", "q_0", "1"]).await;
-    // One of the two is answered, and only what is open counts.
-    assert_eq!(out(&output), "✓ q_02cd: answered: Red; the agent has it\n");
+#[tokio::test]
+async fn d3_answering_by_the_end_of_an_id() {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour(FIRST));
+    fake.question(colour(SECOND));
+    let output = run(&fake.url, &["inbox"]).await;
+    assert!(out(&output).contains("\n0f3a2b1c  "), "{}", out(&output));
+    let output = run(&fake.url, &["answer", "0f3a2b1c", "blue", "--response-id", "mine"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(out(&output), format!("✓ {FIRST}: answered: Blue; the agent has it\n"));
+    let (path, body) = fake.seen().pop().unwrap();
+    assert_eq!(path, format!("POST /questions/{FIRST}/answer"));
+    assert_eq!(body, json!({"generation": 1, "answers": {"0": "Blue"}, "responseId": "mine"}));
+    for id in [&SECOND[2..], "q_…5d6e7f80", "…b8c95d6e7f80"] {
+        let output = run(&fake.url, &["inbox", id, "--json"]).await;
+        assert_eq!(json_lines(&output)[0]["questionId"], SECOND, "{id}");
+    }
+}
+
+#[tokio::test]
+async fn i2_a_short_id_never_reaches_another_question_than_the_one_that_was_seen() {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour(FIRST));
+    let output = run(&fake.url, &["inbox"]).await;
+    let seen = out(&output).lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    // Somebody else answers it, and the agent asks the next one.
+    fake.settle(FIRST, json!({"name": "Ada", "surface": "web"}), json!({"0": "Red"}));
+    fake.question(colour(SECOND));
+    for line in [
+        &["answer", &seen, "1"][..],
+        &["answer", &seen, "1", "--wait"],
+        &["answer", &seen, "--decline"],
+        // Nothing that could be typed for it matters any more.
+        &["answer", &seen, "no such option"],
+        &["answer", &seen],
+    ] {
+        let output = run(&fake.url, line).await;
+        assert_eq!(output.status.code(), Some(4), "{line:?}: {}", err(&output));
+        assert!(err(&output).contains("answered"), "{}", err(&output));
+        assert!(err(&output).contains("by Ada"), "{}", err(&output));
+        assert_eq!(out(&output), "");
+    }
+    // Neither does a beginning, though only one that is open begins so.
+    for name in ["q_01a22e6c", "01a22e6c", "q_01a22e6c…", "01a22e6c…"] {
+        let output = run(&fake.url, &["answer", name, "1"]).await;
+        assert!(matches!(output.status.code(), Some(1 | 2)), "{name}");
+        assert!(err(&output).contains("the end of it"), "{}", err(&output));
+    }
+    for name in ["80", "q_…7f80", "6e7f80"] {
+        let output = run(&fake.url, &["answer", name, "1"]).await;
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(err(&output).contains("last 8 characters"), "{}", err(&output));
+    }
+    let answered = fake.seen().into_iter().filter(|(path, _)| path.contains(SECOND)).count();
+    assert_eq!(answered, 0, "nothing ever spoke of the second question");
+}
+
+#[tokio::test]
+async fn an_end_that_two_questions_share_names_none_of_them() {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour("q_01a22e6c0001aaaaaaaa"));
+    fake.question(colour("q_01a22e6c0002aaaaaaaa"));
+    fake.settle("q_01a22e6c0001aaaaaaaa", json!({"name": "Ada"}), json!({"0": "Red"}));
+    let output = run(&fake.url, &["answer", "aaaaaaaa", "1"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(err(&output), @"
+    error: aaaaaaaa is the end of 2 ids
+      next: give the whole id: q_01a22e6c0001aaaaaaaa, q_01a22e6c0002aaaaaaaa
+    ");
+    let output = run(&fake.url, &["answer", "2aaaaaaaa", "1"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+}
+
+#[tokio::test]
+async fn q6_a_pick_that_could_mean_two_options_is_refused_with_a_way_out() {
+    let fake = FakeDaemon::start().await;
+    let mut question = colour(FIRST);
+    question["questions"][0]["options"][0]["label"] = "2".into();
+    question["questions"][0]["options"][1]["label"] = "1".into();
+    fake.question(question);
+    let output = run(&fake.url, &["answer", FIRST, "2"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    insta::assert_snapshot!(err(&output), @r#"error: "2" is the number of one option and the name of another: :2 is option 2 ("1"), =2 is option 1 ("2")"#);
+    assert!(!fake.seen().iter().any(|(path, _)| path.ends_with("/answer")));
+    let output = run(&fake.url, &["answer", FIRST, ":2"]).await;
+    assert_eq!(out(&output), format!("✓ {FIRST}: answered: 1; the agent has it\n"), "{}", err(&output));
 }
 
 #[tokio::test]
@@ -190,6 +265,56 @@ async fn answer_with_wait_shows_the_rest_of_the_turn() {
 }
 
 #[tokio::test]
+async fn answer_with_wait_stays_for_an_answer_that_the_agent_does_not_have_yet() {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour("q_01"));
+    fake.hold_answers();
+    let line = ["answer", "q_01", "2", "--wait", "--response-id", "mine"];
+    let mut child = command(&fake.url, &line).spawn().unwrap();
+    let mut remarks = BufReader::new(child.stderr.take().unwrap()).lines();
+    let told = remarks.next_line().await.unwrap().unwrap();
+    assert_eq!(told, "the answer is on disk, and the agent does not have it yet; waiting for it");
+    // Its retry is the same answer, and waits too.
+    let mut again = command(&fake.url, &line).spawn().unwrap();
+    let mut its_remarks = BufReader::new(again.stderr.take().unwrap()).lines();
+    assert_eq!(its_remarks.next_line().await.unwrap().unwrap(), told);
+    fake.publish(&[says("Blue it is."), ends("end_turn")]);
+    for child in [child, again] {
+        let output = child.wait_with_output().await.unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert_eq!(
+            out(&output),
+            "✓ q_01: answered: Blue; it is on disk, and on its way to the agent\nBlue it is.\n"
+        );
+    }
+}
+
+#[tokio::test]
+async fn answer_with_wait_of_a_turn_that_has_ended_says_so_and_ends() {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour("q_01"));
+    fake.on_answer(vec![ends("end_turn")]);
+    let line = ["answer", "q_01", "2", "--response-id", "mine"];
+    assert_eq!(run(&fake.url, &line).await.status.code(), Some(0));
+    let output = run(&fake.url, &[&line[..], &["--wait"]].concat()).await;
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert_eq!(out(&output), "✓ q_01: answered: Blue; the agent has it\n");
+    assert_eq!(err(&output), format!("the turn has ended; `holdpoint attach {SESSION}` shows it\n"));
+
+    // One that sleeps with an answer that was not delivered goes on when it is woken for the retry.
+    let fake = FakeDaemon::start().await;
+    fake.question(colour("q_01"));
+    fake.hold_answers();
+    let output = run(&fake.url, &line).await;
+    assert_eq!(out(&output), "✓ q_01: answered: Blue; it is on disk, and on its way to the agent\n");
+    fake.on_resume(vec![says("Blue it is."), ends("end_turn")]);
+    fake.restart();
+    let output = run(&fake.url, &[&line[..], &["--wait"]].concat()).await;
+    assert_eq!(output.status.code(), Some(0), "{}", err(&output));
+    assert!(out(&output).ends_with("Blue it is.\n"), "{}", out(&output));
+}
+
+#[tokio::test]
 async fn i8_the_inbox_and_one_question() {
     let fake = FakeDaemon::start().await;
     let mut older = colour("q_zz");
@@ -204,7 +329,7 @@ async fn i8_the_inbox_and_one_question() {
         .map(|q| q["questionId"].clone())
         .collect();
     assert_eq!(ids, ["q_zz", "q_aa"]);
-    let output = run(&fake.url, &["question", "q_a", "--json"]).await;
+    let output = run(&fake.url, &["question", "q_aa", "--json"]).await;
     assert_eq!(json_lines(&output), [colour("q_aa")]);
     let output = run(&fake.url, &["inbox"]).await;
     assert!(out(&output).starts_with("ID"), "{}", out(&output));
@@ -218,7 +343,20 @@ async fn sessions_and_cancel() {
     let output = run(&fake.url, &["sessions"]).await;
     assert!(out(&output).contains("waits (a question)"), "{}", out(&output));
     let output = run(&fake.url, &["cancel", "0195", "--json"]).await;
-    assert_eq!(json_lines(&output), [json!({"cancelled": true, "sessionId": SESSION})]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(err(&output).contains("first 8 characters"), "{}", err(&output));
+    assert!(!fake.seen().iter().any(|(path, _)| path.ends_with("/cancel")));
+
+    // Nothing runs.
+    let output = run(&fake.url, &["cancel", "0195aaaa", "--json"]).await;
+    assert_eq!(json_lines(&output), [json!({"sessionId": SESSION, "cancelled": false, "waited": false})]);
+    assert_eq!(
+        out(&run(&fake.url, &["cancel", SESSION]).await),
+        format!("nothing ran in {SESSION}, and nothing is cancelled\n")
+    );
+    fake.runs();
+    let output = run(&fake.url, &["cancel", "0195aaaa", "--json"]).await;
+    assert_eq!(json_lines(&output), [json!({"sessionId": SESSION, "cancelled": true, "waited": false})]);
     assert!(fake.seen().iter().any(|(path, _)| path == &format!("POST /session/{SESSION}/cancel")));
 }
 
@@ -252,6 +390,10 @@ async fn the_doctor_works_without_a_daemon() {
     let fake = FakeDaemon::start().await;
     let output = run(&fake.url, &["doctor"]).await;
     assert!(out(&output).contains("ok   questions"), "{}", out(&output));
+    fake.issues(json!([{"code": "undelivered_answers", "severity": "warning", "count": 2,
+        "message": "2 answers are stored, and no agent has them"}]));
+    let output = run(&fake.url, &["doctor"]).await;
+    assert!(out(&output).contains("warn daemon says 2 answers are stored"), "{}", out(&output));
 }
 
 #[tokio::test]
@@ -265,6 +407,103 @@ async fn usage_errors_are_exit_code_2_and_json_if_wanted() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// Commands whose output matters, with a daemon that has something for each.
+const SPEAKING: [&[&str]; 14] = [
+    &["--help"],
+    &["--version"],
+    &["help", "answer"],
+    &["serve", "--help"],
+    &["completions", "bash"],
+    &["completions", "zsh", "--json"],
+    &["inbox"],
+    &["inbox", "--json"],
+    &["inbox", FIRST],
+    &["sessions"],
+    &["cancel", SESSION],
+    &["doctor"],
+    &["prompt", "hello"],
+    &["answer", SECOND, "1"],
+];
+
+async fn with_something_to_say() -> FakeDaemon {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour(FIRST));
+    fake.question(colour(SECOND));
+    fake.on_prompt(vec![says("Hello."), ends("end_turn")]);
+    fake
+}
+
+/// Runs with this as stdout. (`output` would put a pipe in its place.)
+async fn written_to(url: &str, line: &[&str], stdout: Stdio) -> Output {
+    command(url, line).stdout(stdout).spawn().unwrap().wait_with_output().await.unwrap()
+}
+
+#[tokio::test]
+async fn output_that_can_not_be_written_is_a_failure() {
+    for line in SPEAKING {
+        let fake = with_something_to_say().await;
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = written_to(&fake.url, line, full.into()).await;
+        assert_eq!(output.status.code(), Some(1), "{line:?}: {}", err(&output));
+        assert!(
+            err(&output).contains("stdout can't be written: No space left"),
+            "{line:?}: {}",
+            err(&output)
+        );
+        assert!(!err(&output).contains("panicked"), "{line:?}: {}", err(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_failure() {
+    for line in SPEAKING {
+        let fake = with_something_to_say().await;
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = written_to(&fake.url, line, writer.into()).await;
+        assert_eq!(output.status.code(), Some(0), "{line:?}: {}", err(&output));
+        assert!(!err(&output).contains("stdout"), "{line:?}: {}", err(&output));
+        assert!(!err(&output).contains("panicked"), "{line:?}: {}", err(&output));
+    }
+}
+
+#[tokio::test]
+async fn options_of_the_client_are_not_dropped_in_silence_where_they_mean_nothing() {
+    // A daemon that was told its token like this would have run without one.
+    for line in [
+        &["--token", "t", "serve", "--port", "0"][..],
+        &["--url", "http://x", "serve"],
+        &["--json", "acp"],
+        &["--color", "never", "acp"],
+    ] {
+        let output = run(NOBODY, line).await;
+        assert_eq!(output.status.code(), Some(2), "{line:?}");
+        assert!(err(&output).contains(line[0]), "{}", err(&output));
+    }
+}
+
+#[tokio::test]
+async fn every_command_has_help_with_examples_and_json_where_the_help_says_so() {
+    let commands = [
+        "serve",
+        "acp",
+        "prompt",
+        "inbox",
+        "answer",
+        "attach",
+        "sessions",
+        "cancel",
+        "doctor",
+        "completions",
+    ];
+    for name in commands {
+        let output = run(NOBODY, &[name, "--help"]).await;
+        let help = out(&output);
+        assert!(help.contains("Examples:\n") && help.contains("Exit codes: 0"), "{name}: {help}");
+        assert_eq!(help.contains("--json"), !matches!(name, "serve" | "acp"), "{name}: {help}");
+    }
+}
+
 #[tokio::test]
 async fn version_and_completions_need_no_daemon() {
     let output = run(NOBODY, &["--version"]).await;
@@ -273,6 +512,10 @@ async fn version_and_completions_need_no_daemon() {
         let output = run(NOBODY, &["completions", shell]).await;
         assert_eq!(output.status.code(), Some(0));
         assert!(out(&output).contains("inbox"));
+        for line in [&["--json", "completions", shell][..], &["completions", shell, "--json"]] {
+            let documents = json_lines(&run(NOBODY, line).await);
+            assert_eq!(documents, [json!({"shell": shell, "script": out(&output)})]);
+        }
     }
 }
 
@@ -318,6 +561,19 @@ async fn a_turn_that_failed_or_was_cancelled_is_exit_code_1() {
     assert_eq!(output.status.code(), Some(1));
     let error: Value = serde_json::from_str(err(&output).lines().last().unwrap()).unwrap();
     assert_eq!(error["code"], "model_auth");
+
+    let fake = FakeDaemon::start().await;
+    fake.question(colour("q_01"));
+    let lost = json!({"type": "turn_error", "data": {"promptId": "p1", "message": "the agent was lost", "code": "daemon_lost"}});
+    fake.on_prompt(vec![asks("q_01", "r1"), lost]);
+    let output = run(&fake.url, &["prompt", "x"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    insta::assert_snapshot!(err(&output), @"
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
+    q_01: it is being asked, and waits for its answer
+    error: the turn failed: the agent was lost
+      next: `holdpoint attach 0195aaaa-0000-7000-8000-000000000001` shows what is stored; `holdpoint prompt --session 0195aaaa-0000-7000-8000-000000000001` goes on from there
+    ");
 
     let fake = FakeDaemon::start().await;
     fake.on_prompt(vec![ends("cancelled")]);

@@ -1,13 +1,15 @@
 //! `holdpoint answer`.
 
-use holdpoint_client::{Answer, AnswerRequest, Cursor, Daemon, QuestionView, State, new_response_id};
+use holdpoint_client::{
+    Answer, AnswerRequest, Cursor, Daemon, QuestionView, Receipt, ReceiptStatus, State, new_response_id,
+};
 use serde_json::json;
 
 use super::ended;
 use crate::ask::{Asking, Step};
 use crate::cli::AnswerArgs;
 use crate::connect::Settings;
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, has_ended};
 use crate::follow::{Follow, Mode, Until};
 use crate::input::Input;
 use crate::picks::{self, Given};
@@ -24,25 +26,25 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
         answers: &args.answers,
         decline: args.decline,
     };
-    let answer = match picks::given(&view, given).map_err(Failure::usage)? {
-        Some(answer) => answer,
-        None if ui.interactive && !args.no_input => {
-            // Of one that has ended the daemon is asked how, rather than the person for nothing.
-            if view.state == State::Open {
-                // Only a note of the daemon's (D4).
-                let _ = daemon.shown(&view).await;
-                match ask(&view, &mut input, ui).await? {
-                    Some(answer) => answer,
-                    None => {
-                        super::later(std::slice::from_ref(&view), ui);
-                        return Ok(Exit::Interrupted);
-                    }
+    let ended = has_ended(&view);
+    let given = picks::given(&view, given);
+    let answer = match (given, ended) {
+        (Ok(Some(answer)), _) => answer,
+        // Whatever was, or would be, typed for it: there is nothing to answer any more.
+        (_, Some(ended)) => return Err(ended),
+        (Err(problem), None) => return Err(Failure::usage(problem)),
+        (Ok(None), None) if ui.interactive && !args.no_input => {
+            // Only a note of the daemon's (D4).
+            let _ = daemon.shown(&view).await;
+            match ask(&view, &mut input, ui).await? {
+                Some(answer) => answer,
+                None => {
+                    super::later(std::slice::from_ref(&view), ui);
+                    return Ok(Exit::Interrupted);
                 }
-            } else {
-                picks::decline(&view)
             }
         }
-        None => {
+        (Ok(None), None) => {
             return Err(Failure::usage("an answer is missing, and there is no terminal to ask at")
                 .hint(render::answer_command(&view)));
         }
@@ -52,8 +54,7 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
         response_id: args.response_id.clone().unwrap_or_else(new_response_id),
         answer,
     };
-    // One that has ended has no turn to wait for; the daemon says how it ended.
-    if args.wait && view.state == State::Open {
+    if args.wait {
         return wait(daemon, &view, &request, &args, input, ui).await;
     }
     let receipt = daemon.answer(&view.question_id, &request).await?;
@@ -63,7 +64,7 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
     Ok(Exit::Ok)
 }
 
-/// Attaches first, so that nothing of the turn is missed; then answers; then follows.
+/// Attaches and answers, and follows the turn to its end.
 async fn wait(
     daemon: Daemon,
     view: &QuestionView,
@@ -73,6 +74,15 @@ async fn wait(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let session = view.session_id.clone();
+    // One that has ended takes only a repeat of the answer that it has; for all else its session is left alone.
+    let early = if view.state == State::Open {
+        None
+    } else {
+        let receipt = daemon.answer(&view.question_id, request).await?;
+        tell(&receipt, view, ui);
+        Some(receipt)
+    };
+    // Attached before it answers, so that nothing of the turn is missed.
     let attached = daemon.resume(&session).await?;
     let daemon = daemon.with_client_id(attached.client_id.clone());
     // A session that was live has a past on its stream, and ends of turns in it; one that was not begins now.
@@ -83,22 +93,36 @@ async fn wait(
     };
     let mut events = daemon.events(&session, from);
     events.connect().await?;
-    let receipt = match daemon.answer(&view.question_id, request).await {
-        Ok(receipt) => receipt,
-        Err(error) => {
-            let _ = daemon.detach(&session).await;
-            return Err(error.into());
-        }
+    let receipt = match early {
+        Some(receipt) => receipt,
+        None => match daemon.answer(&view.question_id, request).await {
+            Ok(receipt) => {
+                tell(&receipt, view, ui);
+                receipt
+            }
+            Err(error) => {
+                let _ = daemon.detach(&session).await;
+                return Err(error.into());
+            }
+        },
     };
-    ui.line(&json!({"type": "receipt", "receipt": receipt}));
-    let text = render::receipt(&receipt, view, ui.paint);
-    ui.block(&text);
     let mode = if ui.interactive && !args.no_input { Mode::Ask } else { Mode::Park };
     let mut follow = Follow::new(daemon, session.clone(), events, ui, mode, Until::AnyTurn).with_input(input);
     follow.answered(&view.question_id);
-    let end = follow.run().await;
+    // A vote that does not decide leaves the question open, and its turn waiting.
+    let looked = if receipt.status == ReceiptStatus::Recorded { Ok(()) } else { follow.may_be_over().await };
+    let end = match looked {
+        Ok(()) => follow.run().await,
+        Err(failure) => Err(failure),
+    };
     follow.detach().await;
     ended(end?, session.as_str(), ui)
+}
+
+fn tell(receipt: &Receipt, view: &QuestionView, ui: &mut Ui) {
+    ui.line(&json!({"type": "receipt", "receipt": receipt}));
+    let text = render::receipt(receipt, view, ui.paint);
+    ui.block(&text);
 }
 
 /// Asks at the terminal. `None`: the person left it.

@@ -44,7 +44,7 @@ pub(crate) async fn run(settings: &Settings, args: AttachArgs, ui: &mut Ui) -> R
             ui.note("detached");
         }
         End::Gone(reason) => ui.note(&format!("the session was {reason}")),
-        End::Turn(_) | End::Failed(_) | End::Waits(_) | End::Missed | End::Unread => {}
+        End::Turn(_) | End::Failed(..) | End::Waits(_) | End::Missed | End::Before | End::Unread => {}
     }
     Ok(Exit::Ok)
 }

@@ -114,17 +114,24 @@ fn checks(settings: &Settings, found: &Found, machine: &Machine) -> Vec<Check> {
     for issue in found.status.get("issues").and_then(Value::as_array).into_iter().flatten() {
         let text = |key: &str| issue.get(key).and_then(Value::as_str).unwrap_or_default();
         let grade = match text("severity") {
+            // What these are about has a line of its own.
             "error" if has_ledger && text("code").starts_with("ledger_") => continue,
+            "info" if text("code") == "restore_disabled" => continue,
             "error" => Grade::Fail,
-            // What it is about has a line of its own.
-            "info" => continue,
+            "info" => Grade::Ok,
             _ => Grade::Warn,
         };
-        all.push(check(
-            "daemon says",
-            grade,
-            format!("{} ({})", one_line(text("message"), 200), one_line(text("code"), 60)),
-        ));
+        let count = issue.get("count").and_then(Value::as_u64).map(|count| count.to_string());
+        let count = count.filter(|count| !text("message").contains(count.as_str()));
+        let count = count.map_or_else(String::new, |count| format!(", {count} of them"));
+        let said = format!("{} ({}{count})", one_line(text("message"), 200), one_line(text("code"), 60));
+        let said = check("daemon says", grade, said);
+        all.push(match text("code") {
+            "undelivered_answers" => said.next(
+                "holdpoint sessions, then holdpoint attach SESSION: a session that is loaded gets its answers",
+            ),
+            _ => said,
+        });
     }
     all
 }
@@ -390,7 +397,9 @@ mod tests {
                 ..Capabilities::default()
             })),
             status: json!({"daemon": {"holdpointVersion": env!("CARGO_PKG_VERSION"), "restoreAskUserQuestion": true,
-                "model": "gpt-x", "dataDir": "/"}, "issues": [{"code": "restore_disabled", "severity": "info", "message": "x"}, {"code": "unshown_question", "severity": "warning", "message": "shown nowhere"}]}),
+                "model": "gpt-x", "dataDir": "/"}, "issues": [{"code": "restore_disabled", "severity": "info", "message": "x"}, {"code": "unshown_question", "severity": "warning", "message": "shown nowhere"},
+                {"code": "undelivered_answers", "severity": "warning", "message": "answers wait for their agent", "count": 2},
+                {"code": "something_new", "severity": "info", "message": "3 things to know", "count": 3}]}),
             questions: Some(Ok(vec![colour(false), stuck])),
         };
         let text = say(&found).replace(env!("CARGO_PKG_VERSION"), "VERSION");
@@ -404,6 +413,9 @@ mod tests {
         warn inbox      2 wait for you, 1 of them only once the daemon runs with --restore-ask-user-question
                         → holdpoint inbox
         warn daemon says shown nowhere (unshown_question)
+        warn daemon says answers wait for their agent (undelivered_answers, 2 of them)
+                        → holdpoint sessions, then holdpoint attach SESSION: a session that is loaded gets its answers
+        ok   daemon says 3 things to know (something_new)
         ");
     }
 

@@ -30,7 +30,8 @@ pub(crate) fn run(front: &Common, command: Command) -> ExitCode {
         Command::Sessions(args) => args.common.clone(),
         Command::Cancel(args) => args.common.clone(),
         Command::Doctor(args) => args.common.clone(),
-        Command::Completions(_) | Command::Serve(_) | Command::Acp(_) => Common::default(),
+        Command::Completions(args) => Common { json: args.json, ..Common::default() },
+        Command::Serve(_) | Command::Acp(_) => Common::default(),
     };
     let settings = Settings::new(front, &own, env);
     let failed = |failure: &Failure| {
@@ -47,18 +48,30 @@ pub(crate) fn run(front: &Common, command: Command) -> ExitCode {
     }
 }
 
+/// Runs the command. One whose output could not be written has failed, whatever else it did.
 async fn dispatch(settings: &Settings, command: Command) -> Result<Exit, Failure> {
     let mut ui = Ui::new(settings);
+    let exit = perform(settings, command, &mut ui).await?;
+    ui.written()?;
+    Ok(exit)
+}
+
+async fn perform(settings: &Settings, command: Command, ui: &mut Ui) -> Result<Exit, Failure> {
     match command {
-        Command::Prompt(args) => prompt::run(settings, args, &mut ui).await,
-        Command::Inbox(args) => inbox::run(settings, args, &mut ui).await,
-        Command::Answer(args) => answer::run(settings, args, &mut ui).await,
-        Command::Attach(args) => attach::run(settings, args, &mut ui).await,
-        Command::Sessions(args) => sessions::run(settings, args, &mut ui).await,
-        Command::Cancel(args) => cancel::run(settings, args, &mut ui).await,
-        Command::Doctor(_) => doctor::run(settings, &mut ui).await,
+        Command::Prompt(args) => prompt::run(settings, args, ui).await,
+        Command::Inbox(args) => inbox::run(settings, args, ui).await,
+        Command::Answer(args) => answer::run(settings, args, ui).await,
+        Command::Attach(args) => attach::run(settings, args, ui).await,
+        Command::Sessions(args) => sessions::run(settings, args, ui).await,
+        Command::Cancel(args) => cancel::run(settings, args, ui).await,
+        Command::Doctor(_) => doctor::run(settings, ui).await,
         Command::Completions(args) => {
-            clap_complete::generate(args.shell, &mut Cli::command(), "holdpoint", &mut std::io::stdout());
+            // Into memory first: the generator panics where a write fails.
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "holdpoint", &mut script);
+            let script = String::from_utf8_lossy(&script);
+            ui.line(&serde_json::json!({"shell": args.shell.to_string(), "script": script}));
+            ui.block(&script);
             Ok(Exit::Ok)
         }
         Command::Serve(_) | Command::Acp(_) => {
@@ -89,9 +102,15 @@ fn ended(end: End, session: &str, ui: &mut Ui) -> Result<Exit, Failure> {
                 Ok(Exit::Ok)
             }
         },
-        End::Failed(error) => {
+        End::Failed(error, waits) => {
+            for view in &waits {
+                ui.note(&format!("{}: {}", view.question_id, render::still_open(view)));
+            }
             let code = error.code.as_deref().unwrap_or("turn_failed");
-            Err(Failure::new(Exit::Error, code, format!("the turn failed: {}", error.message)))
+            let failure = Failure::new(Exit::Error, code, format!("the turn failed: {}", error.message));
+            Err(failure.hint(format!(
+                "`holdpoint attach {session}` shows what is stored; `holdpoint prompt --session {session}` goes on from there"
+            )))
         }
         End::Waits(waits) => {
             for view in &waits {
@@ -125,6 +144,10 @@ fn ended(end: End, session: &str, ui: &mut Ui) -> Result<Exit, Failure> {
             "the turn ended while the daemon was away, and how is not on the stream",
         )
         .hint(format!("`holdpoint attach {session}` shows what is stored"))),
+        End::Before => {
+            ui.note(&format!("the turn has ended; `holdpoint attach {session}` shows it"));
+            Ok(Exit::Ok)
+        }
         End::Unread => Ok(Exit::Ok),
     }
 }

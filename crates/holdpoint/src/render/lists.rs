@@ -4,17 +4,16 @@ use holdpoint_client::{Kind, QuestionView, SessionRow};
 use jiff::Timestamp;
 
 use super::{Paint, one_line};
+use crate::resolve::SHORTEST;
 
-/// Fewest characters of a shortened id.
-const SHORTEST: usize = 8;
-
-/// The inbox as a table: oldest first, ids as short as they are unique.
+/// The inbox as a table: oldest first. Of a question's id the end is shown, as short as it is unique: questions
+/// of the same minute begin alike.
 pub(crate) fn inbox(questions: &[QuestionView], now: Timestamp, width: usize, paint: Paint) -> String {
     if questions.is_empty() {
         return "Nothing waits for you.\n".to_owned();
     }
-    let ids = shortened(questions.iter().map(|q| q.question_id.as_str()), SHORTEST + 2);
-    let sessions = shortened(questions.iter().map(|q| q.session_id.as_str()), SHORTEST);
+    let ids = shortened(questions.iter().map(|q| q.question_id.as_str()), End::Last);
+    let sessions = shortened(questions.iter().map(|q| q.session_id.as_str()), End::First);
     let rows = questions.iter().zip(ids.iter().zip(&sessions)).map(|(view, (id, session))| {
         let name = match view.session_title.as_deref() {
             Some(title) if !title.is_empty() => format!("{session} {}", one_line(title, 24)),
@@ -25,13 +24,15 @@ pub(crate) fn inbox(questions: &[QuestionView], now: Timestamp, width: usize, pa
             Kind::UserQuestion | Kind::Other(_) => view.title.clone(),
         };
         if view.restorable == Some(false) && !view.live {
-            what.push_str(" (needs --restore-ask-user-question)");
+            what.push_str(" (can't be asked again now)");
         }
         let place = view.workspace_cwd.as_deref().map_or_else(String::new, tail);
         vec![id.clone(), age(view.asked_at.as_deref(), now), name, place, what]
     });
     let mut text = table(&["ID", "AGE", "SESSION", "WORKSPACE", "QUESTION"], rows.collect(), width, paint);
-    text.push_str(&paint.dim("\n`holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers it.\n"));
+    text.push_str(&paint.dim(
+        "\n`holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers it. An ID here is the end of one.\n",
+    ));
     text
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn sessions(
     if rows.is_empty() {
         return "No sessions here.\n".to_owned();
     }
-    let ids = shortened(rows.iter().map(|row| row.session_id.as_str()), SHORTEST);
+    let ids = shortened(rows.iter().map(|row| row.session_id.as_str()), End::First);
     let cells = rows.iter().zip(&ids).map(|(row, id)| {
         let at = row.updated_at.as_deref().or(row.created_at.as_deref());
         vec![
@@ -92,17 +93,36 @@ pub(crate) fn age(at: Option<&str>, now: Timestamp) -> String {
     }
 }
 
-/// Ids cut to the same length, the shortest at which they are all different (equal ones apart).
-fn shortened<'a>(ids: impl Iterator<Item = &'a str>, shortest: usize) -> Vec<String> {
+/// Which end of an id is shown.
+#[derive(Clone, Copy)]
+enum End {
+    /// The first characters.
+    First,
+    /// The last ones.
+    Last,
+}
+
+/// Ids cut to the same length, the shortest at which they are all different (equal ones apart). One that is not
+/// longer than that stays whole.
+fn shortened<'a>(ids: impl Iterator<Item = &'a str>, end: End) -> Vec<String> {
     let ids: Vec<&str> = ids.collect();
     let mut distinct = ids.clone();
     distinct.sort_unstable();
     distinct.dedup();
     let longest = distinct.iter().map(|id| id.chars().count()).max().unwrap_or(0);
-    let cut = |id: &str, length: usize| id.chars().take(length).collect::<String>();
-    let length = (shortest..longest)
+    let cut = |id: &str, length: usize| -> String {
+        let count = id.chars().count();
+        match end {
+            End::First => id.chars().take(length).collect(),
+            // What is left of the mark in front would make it look like a whole id.
+            End::Last if count <= length + "q_".len() => id.to_owned(),
+            End::Last => id.chars().skip(count - length).collect(),
+        }
+    };
+    let length = (SHORTEST..longest)
         .find(|length| {
             let mut cuts: Vec<String> = distinct.iter().map(|id| cut(id, *length)).collect();
+            cuts.sort_unstable();
             cuts.dedup();
             cuts.len() == distinct.len()
         })
@@ -159,16 +179,16 @@ mod tests {
     #[test]
     fn i8_the_inbox_as_a_table() {
         let mut long = write_file();
-        long.question_id = holdpoint_model::ids::QuestionId::new("q_01abcdef0999").unwrap();
+        long.question_id = holdpoint_model::ids::QuestionId::new("q_01abcdef0999ffff").unwrap();
         long.title =
             "run_shell_command: \u{1b}[31mfind . -name target -type d -exec rm -r {} +\nand more".into();
         long.workspace_cwd = Some("/home/somebody/projects/a/very/deep/place".into());
         insta::assert_snapshot!(inbox(&[colour(false), long], now(), 100, Paint::new(false)), @"
-        ID            AGE  SESSION                   WORKSPACE                 QUESTION
-        q_01abcdef01  3 h  0195aaaa Redo the header  /proj/site                Which colour should the head…
-        q_01abcdef09  ?    s                         …jects/a/very/deep/place  [permission] run_shell_comma…
+        ID        AGE  SESSION                   WORKSPACE                 QUESTION
+        cdef0123  3 h  0195aaaa Redo the header  /proj/site                Which colour should the header h…
+        0999ffff  ?    s                         …jects/a/very/deep/place  [permission] run_shell_command:…
 
-        `holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers it.
+        `holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers it. An ID here is the end of one.
         ");
         insta::assert_snapshot!(inbox(&[], now(), 100, Paint::new(false)), @"Nothing waits for you.");
     }
@@ -214,8 +234,13 @@ mod tests {
 
     #[test]
     fn ids_are_cut_where_they_differ() {
-        assert_eq!(shortened(["abcdefgh1", "abcdefgh2"].into_iter(), 4), ["abcdefgh1", "abcdefgh2"]);
-        assert_eq!(shortened(["abcdefgh1", "abcx"].into_iter(), 4), ["abcd", "abcx"]);
-        assert_eq!(shortened(["same-same", "same-same"].into_iter(), 4), ["same", "same"]);
+        let first = |ids: [&'static str; 2]| shortened(ids.into_iter(), End::First);
+        assert_eq!(first(["abcdefgh1", "abcdefgh2"]), ["abcdefgh1", "abcdefgh2"]);
+        assert_eq!(first(["abcdefgh1", "abcx"]), ["abcdefgh", "abcx"]);
+        assert_eq!(first(["same-same-same", "same-same-same"]), ["same-sam", "same-sam"]);
+        let last = |ids: [&'static str; 2]| shortened(ids.into_iter(), End::Last);
+        assert_eq!(last(["q_01a22e6c0001aaaaaaaa", "q_01a22e6c0001bbbbbbbb"]), ["aaaaaaaa", "bbbbbbbb"]);
+        assert_eq!(last(["q_01a22e6c0001aaaaaaaa", "q_01a22e6c0002aaaaaaaa"]), ["1aaaaaaaa", "2aaaaaaaa"]);
+        assert_eq!(last(["q_01a22e6c0001aaaaaaaa", "q_1"]), ["aaaaaaaa", "q_1"]);
     }
 }

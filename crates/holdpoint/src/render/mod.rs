@@ -10,7 +10,9 @@ use holdpoint_client::AnsweredBy;
 pub(crate) use lists::{age, inbox, sessions};
 #[cfg(test)]
 pub(crate) use question::samples;
-pub(crate) use question::{answer_command, asked, parked, question, receipt, settled, unasked, whole};
+pub(crate) use question::{
+    answer_command, asked, parked, question, receipt, settled, still_open, unasked, whole,
+};
 pub(crate) use tool::{Seen, tool_line};
 
 /// Text from an agent, a person or a daemon, made harmless for a terminal: control characters are shown, not

@@ -160,7 +160,8 @@ fn state(view: &QuestionView) -> String {
     match &view.state {
         State::Open if view.live => "open, being asked".to_owned(),
         State::Open if view.restorable == Some(false) => {
-            "open, but the daemon runs without --restore-ask-user-question: it can't be asked again now"
+            "open, but the daemon can't ask it again now (`holdpoint doctor` says whether \
+             --restore-ask-user-question is on)"
                 .to_owned()
         }
         State::Open => "open; its session is asleep and wakes with the answer".to_owned(),
@@ -224,15 +225,16 @@ pub(crate) fn receipt(receipt: &Receipt, view: &QuestionView, paint: Paint) -> S
     };
     let delivery = match receipt.delivery.as_deref() {
         Some("delivered") => "; the agent has it",
-        Some("queued" | "delivering") => "; it is on disk, and the agent gets it",
+        Some("delivering") => "; it is on disk, and on its way to the agent",
         Some("waking") => "; it is on disk, and the session wakes for it",
-        _ => "",
+        Some(_) => "; it is on disk, and not yet with the agent",
+        None => "",
     };
     format!("{} {}: {what}{delivery}\n", paint.green("✓"), receipt.question_id)
 }
 
-/// A question that is not asked any more, and stays open.
-pub(crate) fn unasked(view: &QuestionView, cause: &str) -> String {
+/// A question that is not asked any more, and stays open. `now` is what the daemon says of it, if it does.
+pub(crate) fn unasked(view: &QuestionView, cause: &str, now: Option<&QuestionView>) -> String {
     let why = match cause {
         "agent_gone" => "its agent ended",
         "timed_out" => "nobody answered in time",
@@ -240,7 +242,24 @@ pub(crate) fn unasked(view: &QuestionView, cause: &str) -> String {
         "aborted" => "its turn was stopped",
         _ => "its asking ended",
     };
-    format!("{}: {why}; it stays open, and is asked again when its session goes on", view.question_id)
+    let then = match now {
+        Some(now) if now.state == State::Open => still_open(now),
+        Some(now) => format!("it is {}", state(now)),
+        None => "what becomes of it `holdpoint inbox` tells".to_owned(),
+    };
+    format!("{}: {why}; {then}", view.question_id)
+}
+
+/// What an open question waits for, by the daemon's word.
+pub(crate) fn still_open(view: &QuestionView) -> String {
+    if view.live {
+        "it is being asked, and waits for its answer"
+    } else if view.restorable == Some(false) {
+        "it stays open, but the daemon can't ask it again now"
+    } else {
+        "it stays open, and is asked again when its session is loaded or it is answered"
+    }
+    .to_owned()
 }
 
 /// How a question ended that somebody else, or nobody, answered.
@@ -454,6 +473,15 @@ mod tests {
         let mut view = colour(false);
         view.restorable = Some(false);
         assert!(state(&view).contains("--restore-ask-user-question"));
+        assert!(still_open(&view).contains("can't ask it again"));
+        let gone = unasked(&view, "agent_gone", None);
+        assert!(
+            gone.contains("holdpoint inbox") && !gone.contains("stays open"),
+            "nothing is assumed: {gone}"
+        );
+        view.state = State::Closed;
+        let closed = unasked(&view, "agent_gone", Some(&view));
+        assert!(closed.ends_with("its agent ended; it is closed without an answer"), "{closed}");
     }
 
     #[test]
@@ -483,6 +511,12 @@ mod tests {
         insta::assert_snapshot!(say(&value), @"✓ q_1: answered: Always allow; the agent has it");
         value["status"] = json!("recorded");
         insta::assert_snapshot!(say(&value), @"✓ q_1: your vote is recorded; others have to agree; the agent has it");
+        value["status"] = json!("answered");
+        value["optionId"] = Value::Null;
+        for (delivery, words) in [("delivering", "on its way"), ("parked", "not yet with the agent")] {
+            value["delivery"] = json!(delivery);
+            assert!(say(&value).contains(words), "{}", say(&value));
+        }
         insta::assert_snapshot!(settled(&colour(false), "Ada (slack)", false, Some(&json!({"0": "Blue"})), None), @"q_01abcdef0123: answered: Blue, by Ada (slack)");
         insta::assert_snapshot!(settled(&colour(false), "somebody", true, None, None), @"q_01abcdef0123: declined or cancelled by somebody");
     }

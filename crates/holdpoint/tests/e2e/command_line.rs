@@ -101,9 +101,15 @@ async fn the_walk_of_the_readme() {
     let rows = inbox(&rig).await;
     assert_eq!(rows.len(), 1, "the question is still there");
     let id = rows[0]["questionId"].as_str().unwrap();
-    // The beginning of an id is enough.
-    let output = rig.run(&["answer", &id[..id.len() - 2], "3", "--wait"]).await;
+    // The list shows the end of it, and that is enough.
+    let output = rig.run(&["inbox"]).await;
+    let shown = out(&output).lines().nth(1).unwrap().split(' ').next().unwrap().to_owned();
+    assert!(id.ends_with(&shown) && shown.len() < id.len(), "{shown} of {id}");
+    let output = rig.run(&["answer", &shown, "3", "--wait"]).await;
     exits(&output, 0);
     until("the file is written", async || rig.work().join("holdpoint-demo.md").exists().then_some(())).await;
-    exits(&rig.run(&["answer", id, "1"]).await, 4);
+    // Answer again, and you are told who was first.
+    let output = rig.run(&["answer", &shown, "1"]).await;
+    exits(&output, 4);
+    assert!(all(&output).contains("has been answered") && all(&output).contains("by "), "{}", all(&output));
 }
