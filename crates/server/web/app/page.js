@@ -33,12 +33,12 @@ const recovery = createRecovery({
   busy: (id) => viewOf(id)?.fold.busy ?? true,
   active: () => ({ sessionId: active.peek()?.id ?? null, workspace: active.peek()?.workspace ?? null }),
   list: async (id) => {
-    const [open, settled] = await Promise.all([
+    // An answer that the agent does not have yet covers its call: the result is on the way.
+    const [open, undelivered] = await Promise.all([
       api.questions({ state: 'open', session: id, limit: 500 }),
-      api.questions({ state: 'settled', session: id, limit: 500 }),
+      api.questions({ state: 'undelivered', session: id, limit: 500 }),
     ]);
-    // An answer that the agent does not have yet: its result is on the way.
-    return { rows: /** @type {import('./daemon.js').Question[]} */ (open.questions), delivering: settled.questions.filter((/** @type {any} */ row) => row.outcome?.delivered === false) };
+    return { rows: /** @type {import('./daemon.js').Question[]} */ (open.questions), delivering: /** @type {import('./daemon.js').Question[]} */ (undelivered.questions) };
   },
   covered: (id, list) => viewOf(id)?.covered(list) ?? true,
   write: (id, list) => daemon.putRows(id, list.rows),

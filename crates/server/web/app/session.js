@@ -198,7 +198,7 @@ export class SessionView {
     // One that nobody asks at the moment, but whose call runs: its agent is being started again. It can be answered.
     const left = uncovered(this.fold.runningQuestions(), [...this.#covering(), ...asked.map((item) => ({ ...item, showable: true }))]).length;
     const sleeping = rows.filter((row) => !row.live && !asked.some((item) => item.questionId === row.questionId));
-    const revived = sleeping.filter((row) => row.kind === 'user_question' && row.restorable !== false).slice(0, left);
+    const revived = sleeping.filter((row) => row.kind === 'user_question' && row.answerable !== false).slice(0, left);
     for (const row of revived) asked.push(itemOf(row));
     asked.sort((one, other) => (one.askedAt ?? '9').localeCompare(other.askedAt ?? '9'));
     return { asked, dormant: sleeping.filter((row) => !revived.includes(row)).map(itemOf) };

@@ -44,7 +44,7 @@ function Row({ row, now, open, toggle, say }) {
     <button type="button" class="head" id=${id} aria-expanded=${open} onClick=${toggle}>
       <${Icon} name=${row.kind === 'permission' ? 'shield' : 'ask'} />
       <span class="main"><span class="title">${row.kind === 'permission' ? (/** @type {any} */ (row.action)?.title ?? row.title) : row.title}</span>
-        <span class="meta"><span class="session">${row.sessionTitle || 'Untitled session'}</span><span>${baseName(row.workspaceCwd)}</span><span>${row.agent}</span>${!row.live && html`<span>${row.restorable === false ? 'not being asked' : 'asked again when answered'}</span>`}${shown.length > 0 && html`<span>seen in ${[...new Set(shown)].join(', ')}</span>`}${row.unseen && html`<span class="unseen">nobody has seen it</span>`}</span></span>
+        <span class="meta"><span class="session">${row.sessionTitle || 'Untitled session'}</span><span>${baseName(row.workspaceCwd)}</span><span>${row.agent}</span>${!row.live && html`<span>${row.answerable === false ? 'cannot be answered now' : 'asked again when answered'}</span>`}${shown.length > 0 && html`<span>seen in ${[...new Set(shown)].join(', ')}</span>`}${row.unseen && html`<span class="unseen">nobody has seen it</span>`}</span></span>
       <time class="age" datetime=${row.askedAt} title=${timeOfDay(row.askedAt, now)}>${age(Date.parse(row.askedAt), now)}</time>
       <${Icon} name="chevron" />
     </button>
