@@ -50,7 +50,7 @@ fn records(path: &Utf8Path) -> Result<Vec<Record>, ReadError> {
 /// made them. A turn that is over neither asks nor goes on by itself in the copy (E7, R20).
 fn endings(path: &Utf8Path, session: &SessionId) -> Result<Vec<Record>, ReadError> {
     let TailScan { tail, next_parent: mut parent, cwd, last_prompt_id, .. } = tail::scan(path)?;
-    let Some(turn) = tail.turn().filter(|turn| !turn.ended && !turn.calls.is_empty()) else {
+    let Some(turn) = tail.turn().filter(|turn| !turn.calls.is_empty()) else {
         return Ok(Vec::new());
     };
     let now = jiff::Timestamp::now();
@@ -75,6 +75,9 @@ fn endings(path: &Utf8Path, session: &SessionId) -> Result<Vec<Record>, ReadErro
         result.message = Some(Content::response(FunctionResponse::error(id, call.name.clone(), text)));
         result.set_own("cause", Cause::OrphanRepair.as_str());
         made.push(result);
+    }
+    if turn.ended && made.is_empty() {
+        return Ok(made);
     }
     let mut end = record(Kind::System);
     end.subtype = Some("turn_result".to_owned());
@@ -115,6 +118,23 @@ mod tests {
         assert!(copy.open.is_empty(), "{:?}", copy.open);
         assert!(!std::fs::read_to_string(&to).unwrap().contains("\"old\""));
         assert!(matches!(branch(&from, &to, &session), Err(BranchError::Exists { .. })));
+    }
+
+    const ENDED: &str = concat!(
+        r#"{"uuid":"r3","parentUuid":"r2","sessionId":"old","type":"system","subtype":"turn_result","systemPayload":{"promptId":"p","state":"completed","stopReason":"end_turn"}}"#,
+        "\n",
+    );
+
+    #[test]
+    fn e7_a_copy_of_a_turn_that_ended_with_a_call_open_has_no_open_call() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = Utf8Path::from_path(dir.path()).unwrap();
+        let (from, to) = (dir.join("old.jsonl"), dir.join("new.jsonl"));
+        std::fs::write(&from, format!("{ORIGINAL}{ENDED}")).unwrap();
+        branch(&from, &to, &SessionId::new("new").unwrap()).unwrap();
+        let copy = tail::scan(&to).unwrap();
+        let turn = copy.tail.turn().unwrap();
+        assert!(turn.open().is_empty() && turn.ended, "{turn:?}");
     }
 
     const ANSWERED: &str = concat!(
