@@ -7,6 +7,7 @@ import { startPage } from './page.js';
 import { go, startRouter } from './router.js';
 import { applySettings } from './settings.js';
 import { App } from './view/app.js';
+import { warm } from './view/lazy.js';
 
 // A link of `holdpoint serve` carries a token in the fragment, which no server and no log sees.
 const token = /^#token=(.+)$/.exec(location.hash)?.[1];
@@ -22,6 +23,7 @@ startPage();
 const root = /** @type {HTMLElement} */ (document.getElementById('root'));
 root.textContent = '';
 render(html`<${App} />`, root);
+warm();
 
 // g, then a letter: to a view.
 let after = 0;

@@ -146,10 +146,8 @@ export class SessionView {
     this.fold.apply(all);
     for (const frame of all) {
       if (frame.type === 'permission_request' || frame.type.startsWith('permission_')) void daemon.refresh();
-      if (frame.type === 'turn_complete' || frame.type === 'turn_error') {
-        this.stopping = false;
-        void daemon.refreshSessions();
-      }
+      if (frame.type === 'turn_complete' || frame.type === 'turn_error') this.stopping = false;
+      if (frame.type.startsWith('turn_') || frame.type === 'session_metadata_updated') void daemon.refreshSessions();
       if (frame.promptId) this.accepted.delete(frame.promptId);
     }
     this.changed();
@@ -225,7 +223,9 @@ export class SessionView {
 
   /** An answer was accepted. @param {Item} item */
   settled(item) {
-    this.answered.set(item.questionId, item.callId ?? this.fold.runningQuestions().at(0)?.callId);
+    const taken = [...this.answered.values()];
+    const free = this.fold.runningQuestions().find((call) => !taken.includes(call.callId));
+    this.answered.set(item.questionId, item.callId ?? free?.callId);
     this.changed();
   }
 

@@ -37,6 +37,7 @@ function Side({ at }) {
   const now = useValue(daemon.now);
   const known = useValue(daemon.capabilities);
   const only = useValue(workspace);
+  const questions = useValue(daemon.questions);
   const places = /** @type {{cwd: string}[]} */ (known?.workspaces ?? []);
   const here = (/** @type {boolean} */ yes) => (yes ? 'page' : undefined);
   return html`<nav class="side" aria-label="Main">
@@ -49,7 +50,7 @@ function Side({ at }) {
       <a data-in href="/settings" class="to-settings" aria-current=${here(at.view === 'settings')}><${Icon} name="gear" /><span>Settings</span></a>
     </div>
     <div class="recent"><h2>Recent</h2><ul>${rows?.filter((row) => only === null || row.workspaceCwd === only).slice(0, 40).map((row) => {
-    const { tone, text } = stateOf(row);
+    const { tone, text } = stateOf(row, questions);
     return html`<li key=${row.sessionId}><a data-in href=${pathOf(row.sessionId)} aria-current=${here(at.view === 'session' && at.id === row.sessionId)} title=${`${row.displayName ?? ''} · ${text}`}><span class=${`dot ${tone}`} aria-hidden="true"></span><span class="title">${row.displayName || 'Untitled session'}</span>${tone === 'waits' && html`<span class="skip">waits for you</span>`}</a></li>`;
   })}</ul></div>
     <p class=${`connection${lost === null ? '' : ' lost'}`}><span class="dot" aria-hidden="true"></span>${lost === null ? 'Connected' : `Not connected since ${timeOfDay(lost, now)}`}</p>

@@ -28,20 +28,40 @@ export function Inbox() {
       ${error && html`<p class="banner lost" role="alert">${error}</p>`}
       ${notice && html`<div class="notice" role="status"><span>${notice}</span><button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => say('')}><${Icon} name="cross" /></button></div>`}
       ${rows?.length === 0 && html`<div class="empty"><${Icon} name="check" /><h2>Nothing waits for you</h2><p>When an agent has a question or wants permission, it shows here, whatever its session.</p></div>`}
-      <ol class="waiting">${rows?.map((row) => html`<${Row} key=${row.questionId} row=${row} now=${now} open=${row.questionId === open} toggle=${() => choose(row.questionId === open ? '' : row.questionId)} say=${say} />`)}</ol>
+      <ol class="waiting">${rows?.map((row) => html`<${Row} key=${row.questionId} row=${row} now=${now} open=${row.questionId === open} touched=${chosen === row.questionId} toggle=${() => choose(row.questionId === open ? '' : row.questionId)} say=${say} />`)}</ol>
     </div>
   </main>`;
 }
 
-/** @param {{row: import('../daemon.js').Question, now: number, open: boolean, toggle: () => void, say: (text: string) => void}} props */
-function Row({ row, now, open, toggle, say }) {
+/** Whoever answered with the keyboard goes on with the next. @param {string} from */
+function toNext(from) {
+  if (!document.activeElement?.closest('.case')) return;
+  setTimeout(() => {
+    const next = [...document.querySelectorAll('.case > .head')].find((head) => head.id !== from);
+    if (next instanceof HTMLElement) next.focus();
+  });
+}
+
+/** Up and down along the rows. @param {KeyboardEvent} event */
+function alongRows(event) {
+  if (event.key !== 'ArrowDown' && event.key !== 'ArrowUp') return;
+  const heads = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('.case > .head')]);
+  const at = heads.indexOf(/** @type {HTMLElement} */ (event.currentTarget));
+  const next = heads[at + (event.key === 'ArrowDown' ? 1 : -1)];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+/** @param {{row: import('../daemon.js').Question, now: number, open: boolean, touched: boolean, toggle: () => void, say: (text: string) => void}} props */
+function Row({ row, now, open, touched, toggle, say }) {
   const item = itemOf(row);
   const id = `row-${row.questionId}`;
   useEffect(() => tellShown(item), [row.questionId, row.generation]);
   const shown = row.shown.map((one) => one.surface).filter((surface) => surface !== 'web');
   const lead = () => { document.getElementById(id)?.focus(); };
   return html`<li class=${`case${open ? ' open' : ''}`}>
-    <button type="button" class="head" id=${id} aria-expanded=${open} onClick=${toggle}>
+    <button type="button" class="head" id=${id} aria-expanded=${open} onClick=${toggle} onKeyDown=${alongRows}>
       <${Icon} name=${row.kind === 'permission' ? 'shield' : 'ask'} />
       <span class="main"><span class="title">${row.kind === 'permission' ? (/** @type {any} */ (row.action)?.title ?? row.title) : row.title}</span>
         <span class="meta"><span class="session">${row.sessionTitle || 'Untitled session'}</span><span>${baseName(row.workspaceCwd)}</span><span>${row.agent}</span>${!row.live && html`<span>${row.answerable === false ? 'cannot be answered now' : 'asked again when answered'}</span>`}${shown.length > 0 && html`<span>seen in ${[...new Set(shown)].join(', ')}</span>`}${row.unseen && html`<span class="unseen">nobody has seen it</span>`}</span></span>
@@ -49,7 +69,7 @@ function Row({ row, now, open, toggle, say }) {
       <${Icon} name="chevron" />
     </button>
     ${open && html`<div class="inside">
-      <${Form} item=${item} root=${row.workspaceCwd} onDone=${() => say('')} onOver=${(/** @type {any} */ _, /** @type {string} */ text) => say(text)} onEscape=${lead} />
+      <${Form} item=${item} root=${row.workspaceCwd} autofocus=${touched} onDone=${() => { say(''); toNext(id); }} onOver=${(/** @type {any} */ _, /** @type {string} */ text) => { say(text); toNext(id); }} onEscape=${lead} />
       <a class="to-session" data-in href=${pathOf(row.sessionId)}>Open the session</a>
     </div>`}
   </li>`;

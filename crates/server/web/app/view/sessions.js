@@ -8,10 +8,9 @@ import { pathOf } from '../router.js';
 import { age, baseName } from '../words.js';
 import { Icon } from './icons.js';
 
-/** @param {import('../daemon.js').SessionRow} row */
-export function stateOf(row) {
-  const open = /** @type {any} */ (row).openQuestionCount ?? row.pendingInteractionCount;
-  if (row.turnState === 'waiting' || row.pendingInteractionCount > 0 || open > 0) return { tone: 'waits', text: 'waits for you' };
+/** What a session does; the inbox knows sooner than the list what waits. @param {import('../daemon.js').SessionRow} row @param {import('../daemon.js').Question[] | undefined} questions */
+export function stateOf(row, questions) {
+  if (questions ? questions.some((one) => one.sessionId === row.sessionId) : row.pendingInteractionCount > 0) return { tone: 'waits', text: 'waits for you' };
   if (row.hasActivePrompt) return { tone: 'works', text: 'working' };
   return { tone: 'plain', text: row.live ? 'open' : 'stored' };
 }
@@ -20,6 +19,7 @@ export function Sessions() {
   const all = useValue(daemon.sessions);
   const now = useValue(daemon.now);
   const more = useValue(daemon.moreSessions);
+  const questions = useValue(daemon.questions);
   const only = useValue(workspace);
   const [filter, setFilter] = useState('');
   const [asking, ask] = useState('');
@@ -42,7 +42,7 @@ export function Sessions() {
       ${error && html`<p class="banner lost" role="alert">${error}</p>`}
       ${rows?.length === 0 && html`<div class="empty"><h2>${filter ? 'No session matches' : 'No sessions yet'}</h2></div>`}
       <ul class="rows">${rows?.map((row) => {
-    const { tone, text } = stateOf(row);
+    const { tone, text } = stateOf(row, questions);
     return html`<li key=${row.sessionId}>
           <a data-in href=${pathOf(row.sessionId)}><span class=${`dot ${tone}`} aria-hidden="true"></span><span class="main"><span class="title">${row.displayName || 'Untitled session'}</span><span class="meta"><span>${text}</span><span>${baseName(row.workspaceCwd)}</span><span>${age(Date.parse(row.updatedAt), now)}</span></span></span></a>
           ${asking === row.sessionId
