@@ -325,12 +325,13 @@ check('h8_switching_to_another_session_and_back', async (machine) => {
   const { id, page } = await watching(machine);
   const other = await machine.session('something else');
   await page.locator(`.recent a[href="/s/${other}"]`).waitFor();
+  await page.clock.install();
   await machine.faults({ events: [dropped], hide: true });
   await say(page, 'please ASK');
   await page.locator('.words', { hasText: 'fetching it' }).waitFor();
   await page.locator(`.recent a[href="/s/${other}"]`).click();
   await page.locator('.entry.agent', { hasText: 'something else' }).waitFor();
-  await page.waitForTimeout(4000);
+  await page.clock.runFor(4000);
   assert.equal(cancels(machine).length, 0);
   await machine.faults({});
   await page.locator(`.recent a[href="/s/${id}"]`).click();
@@ -343,17 +344,37 @@ check('h8_switching_to_another_session_and_back', async (machine) => {
 check('h8_switching_the_workspace', async (machine) => {
   const { page } = await watching(machine);
   await page.locator('.place select option').nth(2).waitFor({ state: 'attached' });
+  await page.clock.install();
   await machine.faults({ events: [dropped], hide: true });
   await say(page, 'please ASK');
   await page.locator('.words', { hasText: 'fetching it' }).waitFor();
   await page.locator('.place select').selectOption({ label: 'second' });
   await page.getByText('Nothing waits for you').waitFor();
-  await page.waitForTimeout(4000);
+  await page.clock.runFor(4000);
   assert.equal(cancels(machine).length, 0);
   await machine.faults();
   await page.locator('.place select').selectOption('');
   await page.locator('.case').waitFor();
 }, { more: ['second'] });
+
+check('what_an_agent_writes_is_text', async (machine) => {
+  const { page } = await watching(machine);
+  const evil = '<img src=x onerror="window.broken=1"><script>window.broken=1</script> [link](javascript:window.broken=1) [data](data:text/html,x) ![pic](https://example.org/x.png) [good](https://example.org/)';
+  await say(page, evil);
+  const reply = page.locator('.entry.agent', { hasText: 'You said' });
+  await reply.locator('a').first().waitFor();
+  assert.deepEqual(await reply.locator('a').evaluateAll((all) => all.map((one) => one.getAttribute('href'))), ['https://example.org/x.png', 'https://example.org/']);
+  assert.equal(await page.locator('.transcript img, .transcript script').count(), 0);
+  assert.match(await reply.textContent(), /<img src=x onerror/);
+  assert.equal(await page.evaluate(() => globalThis.broken), undefined);
+});
+
+check('e_with_a_token_the_page_asks_for_it', async (machine) => {
+  const page = await machine.tab('/');
+  await page.route(/\/questions|\/capabilities|\/workspace/, (route) => route.fulfill({ status: 401, contentType: 'application/json', body: '{"error":"Unauthorized"}' }));
+  await page.reload();
+  await page.getByLabel('Token').waitFor();
+});
 
 check('without_scripts_the_page_says_where_to_answer', async (machine) => {
   const page = await machine.tab('/', { javaScriptEnabled: false });

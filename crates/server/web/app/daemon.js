@@ -10,6 +10,8 @@ const LOOK_MS = 2000;
 const HIDDEN_MS = 5000;
 /** The same while the daemon cannot be reached. */
 const LOST_MS = 1000;
+/** The wait after a refusal for asking too often, where it names none. */
+const LIMITED_MS = 10_000;
 /** How often the list of sessions is. */
 const SESSIONS_MS = 4000;
 
@@ -64,6 +66,9 @@ export function done(questionId) {
   put(questions.peek() ?? []);
 }
 
+/** Until when not to ask, with a rate limit. */
+let slowUntil = 0;
+
 /** @type {{promise: Promise<void>, again: boolean} | undefined} */
 let reading;
 
@@ -85,7 +90,8 @@ export function refresh() {
           put(list.questions);
         });
       } catch (error) {
-        if (error instanceof api.ApiError) inboxError.value = error.message;
+        if (error instanceof api.ApiError && error.status === 429) slowUntil = clock.now() + (error.body.retryAfterMs ?? LIMITED_MS);
+        else if (error instanceof api.ApiError) inboxError.value = error.message;
       }
     } while (mine.again);
     reading = undefined;
@@ -114,7 +120,7 @@ function again(work, pause) {
   const run = async () => {
     clock.clear(timer);
     await work();
-    timer = clock.set(() => void run(), pause());
+    timer = clock.set(() => void run(), Math.max(pause(), slowUntil - clock.now()));
   };
   void run();
   return () => { clock.clear(timer); void run(); };
