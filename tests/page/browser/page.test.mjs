@@ -480,6 +480,7 @@ check('d2_the_inbox_shows_and_answers_questions_of_sessions_that_are_not_loaded'
   assert.match(await page.title(), /^\(1\) /);
   await page.locator('.case .option', { hasText: 'Beta1' }).click();
   await page.locator('.case .primary').click();
+  await page.locator('.toast', { hasText: 'Item 1: Beta1' }).waitFor();
   await page.getByText('Nothing waits for you').waitFor();
   await machine.idle(id);
   await until('the model has read it', () => machine.model.requests.some(({ results }) => /Beta1/.test(results.join())));

@@ -55,3 +55,11 @@ export function inWords(parts, given) {
     return text === '' ? [] : [{ header: part.header || part.question, text }];
   });
 }
+
+/** What a receipt says, for whoever gave the answer. @param {{questions: readonly Part[], options: readonly {optionId: string, label: string}[]}} item @param {any} receipt */
+export function receiptInWords({ questions, options }, receipt) {
+  const said = inWords(questions, receipt?.answers).map(({ header, text }) => `${header}: ${text}`).join(' · ');
+  const option = options.find((one) => one.optionId === receipt?.optionId)?.label;
+  const what = said || option || (receipt?.status === 'declined' ? 'Declined' : 'Answered');
+  return receipt?.delivery === 'waking' ? `${what}. Its session is being woken.` : `${what}. The agent has it.`;
+}

@@ -15,7 +15,7 @@ import { Diff } from './diff.js';
 import { Icon } from './icons.js';
 
 /** @typedef {import('../session.js').Item} Item */
-/** @typedef {{item: Item, clientId?: string, root?: string | null, onDone: (item: Item) => void, onOver: (item: Item, text: string, outcome: any) => void, onEscape: () => void, autofocus?: boolean}} Props */
+/** @typedef {{item: Item, clientId?: string, root?: string | null, onDone: (item: Item, receipt: any) => void, onOver: (item: Item, text: string, outcome: any) => void, onEscape: () => void, autofocus?: boolean}} Props */
 
 /**
  * What an answer that was refused means, in words.
@@ -76,7 +76,7 @@ function useAnswer({ item, clientId, onDone, onOver }) {
       drafts.drop(item.questionId);
       if (there.current) setPhase('closing');
       daemon.done(item.questionId);
-      onDone(item);
+      onDone(item, receipt);
     } catch (error) {
       if (!(error instanceof api.ApiError)) {
         kept.current = answer;

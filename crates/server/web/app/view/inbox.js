@@ -2,6 +2,7 @@
 // Everything that waits for a person, oldest first.
 import { useEffect, useState } from '../../vendor/hooks.js';
 import * as daemon from '../daemon.js';
+import { receiptInWords } from '../form.js';
 import { html, useValue } from '../html.js';
 import { workspace } from '../page.js';
 import { pathOf } from '../router.js';
@@ -18,7 +19,12 @@ export function Inbox() {
   const now = useValue(daemon.now);
   const only = useValue(workspace);
   const [chosen, choose] = useState(/** @type {string | null} */ (null));
-  const [notice, say] = useState('');
+  const [notice, say] = useState({ text: '', path: '', stays: false });
+  useEffect(() => {
+    if (notice.text === '' || notice.stays) return undefined;
+    const timer = setTimeout(() => say({ text: '', path: '', stays: false }), 8000);
+    return () => clearTimeout(timer);
+  }, [notice]);
   const rows = all?.filter((row) => only === null || row.workspaceCwd === only);
   const open = rows?.some((row) => row.questionId === chosen) ? chosen : chosen === '' ? '' : (rows?.[0]?.questionId ?? '');
   return html`<main class="inbox" id="main">
@@ -26,10 +32,10 @@ export function Inbox() {
     <div class="page">
       ${lost !== null && html`<p class="banner lost" role="status">Not connected since ${timeOfDay(lost, now)}. ${all ? 'This is what waited then.' : ''}</p>`}
       ${error && html`<p class="banner lost" role="alert">${error}</p>`}
-      ${notice && html`<div class="notice" role="status"><span>${notice}</span><button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => say('')}><${Icon} name="cross" /></button></div>`}
       ${rows?.length === 0 && html`<div class="empty"><${Icon} name="check" /><h2>Nothing waits for you</h2><p>When an agent has a question or wants permission, it shows here, whatever its session.</p></div>`}
       <ol class="waiting">${rows?.map((row) => html`<${Row} key=${row.questionId} row=${row} now=${now} open=${row.questionId === open} touched=${chosen === row.questionId} toggle=${() => choose(row.questionId === open ? '' : row.questionId)} say=${say} />`)}</ol>
     </div>
+    <div class="toast" role="status">${notice.text && html`<div class="notice"><span>${notice.text}</span>${notice.path && html`<a data-in href=${notice.path}>Open the session</a>`}<button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => say({ text: '', path: '', stays: false })}><${Icon} name="cross" /></button></div>`}</div>
   </main>`;
 }
 
@@ -53,7 +59,7 @@ function alongRows(event) {
   next.focus();
 }
 
-/** @param {{row: import('../daemon.js').Question, now: number, open: boolean, touched: boolean, toggle: () => void, say: (text: string) => void}} props */
+/** @param {{row: import('../daemon.js').Question, now: number, open: boolean, touched: boolean, toggle: () => void, say: (notice: {text: string, path: string, stays: boolean}) => void}} props */
 function Row({ row, now, open, touched, toggle, say }) {
   const item = itemOf(row);
   const id = `row-${row.questionId}`;
@@ -69,7 +75,7 @@ function Row({ row, now, open, touched, toggle, say }) {
       <${Icon} name="chevron" />
     </button>
     ${open && html`<div class="inside">
-      <${Form} item=${item} root=${row.workspaceCwd} autofocus=${touched} onDone=${() => { say(''); toNext(id); }} onOver=${(/** @type {any} */ _, /** @type {string} */ text) => { say(text); toNext(id); }} onEscape=${lead} />
+      <${Form} item=${item} root=${row.workspaceCwd} autofocus=${touched} onDone=${(/** @type {any} */ one, /** @type {any} */ receipt) => { say({ text: receiptInWords(one, receipt), path: pathOf(row.sessionId), stays: false }); toNext(id); }} onOver=${(/** @type {any} */ _, /** @type {string} */ text) => { say({ text, path: '', stays: true }); toNext(id); }} onEscape=${lead} />
       <a class="to-session" data-in href=${pathOf(row.sessionId)}>Open the session</a>
     </div>`}
   </li>`;
