@@ -51,7 +51,8 @@ pub(crate) struct ModelArgs {
     /// An OpenAI-compatible endpoint [env: OPENAI_BASE_URL]; its key comes from OPENAI_API_KEY
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
-    /// What runs without asking: plan (reads only), default, auto-edit, yolo
+    /// What runs without asking: plan (reads only), default, auto-edit, yolo; only the file tools ask for what
+    /// lies outside the workspace, a command is not confined to it
     #[arg(long, value_name = "MODE", value_parser = approval_mode)]
     pub(crate) approval_mode: Option<ApprovalMode>,
     /// How often one turn may call the model

@@ -200,13 +200,13 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let mut server = tokio::spawn(async move {
         holdpoint_server::serve(listener, router(app), limits, stopping.stopping()).await;
     });
-    println!(
-        "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {} · process {}",
+    say(&format!(
+        "holdpoint {} listening on {url} · workspace {} · data {data_dir} · model {model} · restore {} · process {}\n",
         env!("CARGO_PKG_VERSION"),
         workspaces.join(", "),
         if restore { "on" } else { "off" },
         std::process::id(),
-    );
+    ))?;
     tokio::select! {
         name = signals.next() => tracing::info!(signal = name, "stopping"),
         ended = &mut server => bail!("the server ended by itself: {ended:?}"),
@@ -214,6 +214,18 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     stop(&engine, server).await;
     drop(lock);
     Ok(())
+}
+
+/// Says the one line that whoever started the daemon waits for. That nobody reads it any more is no failure.
+fn say(line: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(error).context("stdout can't be written")
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
 }
 
 /// Stops within [`STOP_LIMIT`]. A second signal ends the process at once.
