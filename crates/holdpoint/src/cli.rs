@@ -90,9 +90,8 @@ pub(crate) enum Color {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the daemon
+    // A doc comment here would take the place of the command's own description.
     Serve(serve::ServeArgs),
-    /// Run the built-in agent over stdio, for a daemon or an editor
     Acp(acp::AcpArgs),
     Prompt(PromptArgs),
     #[command(visible_alias = "question")]
@@ -171,7 +170,8 @@ pub(crate) struct InboxArgs {
 #[derive(Debug, Args)]
 #[command(
     about = "Answer a question",
-    long_about = "Answer a question. The turn that asked goes on with it, whether its session is loaded or not.\n\n\
+    long_about = "Answer a question. The turn that asked goes on with it, whether its session is loaded or not; one that \
+        nobody is asking now takes an answer only where the daemon runs with --restore-ask-user-question.\n\n\
         Without an answer, in a terminal, the question is shown and you pick. A pick is an option's number or its \
         label; where these could mean two options, it is refused: :2 is always the second option, and =2 the one \
         that is called 2. With several parts, picks are for the parts in order; --answer names the part.\n\n\
@@ -183,8 +183,8 @@ pub(crate) struct InboxArgs {
         holdpoint answer 0f3a2b1c --text \"neither, use grey\"\n  \
         holdpoint answer 0f3a2b1c --answer 0=2 --answer 1=\"own words\"\n  \
         holdpoint answer 0f3a2b1c --decline\n\n\
-        Exit codes: 0 the answer is on disk; 1 no such question; 2 not an answer to it; 3 with --wait: another \
-        question waits; 4 refused (already answered, stale, closed, not allowed); 5 no daemon."
+        Exit codes: 0 the answer is on disk; 1 no such question, or with --wait: the turn failed or was cancelled; 2 \
+        not an answer to it, or not surely one question; 3 with --wait: another question waits; 4 refused (already answered, stale, closed, not allowed); 5 no daemon."
 )]
 pub(crate) struct AnswerArgs {
     /// The question (an id, or the end of one: 8 or more characters that no other ends with)
@@ -227,8 +227,8 @@ fn response_id(text: &str) -> Result<ResponseId, String> {
 #[command(
     about = "Show a session so far, and follow it",
     long_about = "Show a session so far in short form, and follow it. A stored session is loaded, and its question, if \
-        one waits, is asked again; in a terminal you answer it here. Ctrl-C detaches: the session goes on without \
-        you.",
+        one waits and the daemon runs with --restore-ask-user-question, is asked again; in a terminal you answer it \
+        here. Ctrl-C detaches: the session goes on without you.",
     after_long_help = "Examples:\n  \
         holdpoint attach 4f9d2c1e\n  \
         holdpoint attach 4f9d2c1e --json | jq -c 'select(.type == \"question\")'\n\n\
@@ -249,7 +249,8 @@ pub(crate) struct AttachArgs {
 #[derive(Debug, Args)]
 #[command(
     about = "List sessions",
-    long_about = "List sessions, live and stored, newest first, and which of them wait for a person.",
+    long_about = "List sessions of one workspace, live and stored, the last changed first, and which of them wait for a \
+        person.",
     after_long_help = "Examples:\n  \
         holdpoint sessions\n  \
         holdpoint sessions --cwd ~/proj/site --json\n\n\
@@ -270,11 +271,12 @@ pub(crate) struct SessionsArgs {
 #[derive(Debug, Args)]
 #[command(
     about = "End the turn that a session runs or waits in",
-    long_about = "End the turn that a session runs or waits in. A question asked since the daemon started is closed as \
-        cancelled; one that was asked again after a restart stays open. To leave a question for later, do nothing.",
+    long_about = "End the turn that a session runs or waits in, and say whether there was one. A question that is asked \
+        for the first time is closed as cancelled; one that was asked again, after a restart or the death of its \
+        agent, stays open. To leave a question for later, do nothing.",
     after_long_help = "Examples:\n  \
         holdpoint cancel 4f9d2c1e\n\n\
-        Exit codes: 0; 1 the session is not loaded, or it failed; 5 no daemon."
+        Exit codes: 0 (also when nothing ran); 1 the session is not loaded, or it failed; 5 no daemon."
 )]
 pub(crate) struct CancelArgs {
     /// The session (an id, or 8 or more characters that only it begins with)

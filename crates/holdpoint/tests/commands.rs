@@ -433,6 +433,18 @@ async fn with_something_to_say() -> FakeDaemon {
     fake
 }
 
+#[tokio::test]
+async fn a_daemon_that_can_not_say_where_it_listens_does_not_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let line = ["serve", "--port", "0", "--data-dir", data.to_str().unwrap()];
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let child = command(NOBODY, &line).current_dir(dir.path()).stdout(full).spawn().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", err(&output));
+    assert!(err(&output).contains("stdout can't be written"), "{}", err(&output));
+}
+
 /// Runs with this as stdout. (`output` would put a pipe in its place.)
 async fn written_to(url: &str, line: &[&str], stdout: Stdio) -> Output {
     command(url, line).stdout(stdout).spawn().unwrap().wait_with_output().await.unwrap()
@@ -501,6 +513,8 @@ async fn every_command_has_help_with_examples_and_json_where_the_help_says_so() 
         let help = out(&output);
         assert!(help.contains("Examples:\n") && help.contains("Exit codes: 0"), "{name}: {help}");
         assert_eq!(help.contains("--json"), !matches!(name, "serve" | "acp"), "{name}: {help}");
+        let described = help.split("\nUsage:").next().unwrap_or_default();
+        assert!(described.len() > 100 || name == "completions", "{name}: {described}");
     }
 }
 
