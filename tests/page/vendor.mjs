@@ -1,5 +1,5 @@
 // Vendors the page's libraries: fetches each package of vendor.toml with `npm pack`, checks npm's integrity, makes bare
-// imports relative, leaves source map hints out, and writes the file with its licence. `--check` only compares the
+// imports relative, leaves source map hints out, and writes the file; the licences' texts go into LICENSES.txt. `--check` only compares the
 // files that are there with the hashes of vendor.toml, without network.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -47,8 +47,14 @@ function fetch(file, work) {
     .replace(/\/\/# sourceMappingURL=.*\n?/g, '');
   const banner = `/* ${file.name} ${file.version}, licence ${file.licence}; see vendor.toml */\n`;
   writeFileSync(join(dir, file.path), `${banner}${text.trimEnd()}\n`);
+  const licence = execFileSync('tar', ['tzf', packed], { cwd: work, encoding: 'utf8' }).split('\n').find((name) => /^package\/licen[cs]e(\.\w+)?$/i.test(name));
+  if (!licence) throw new Error(`${file.name} brings no licence`);
+  licences.set(file.name, execFileSync('tar', ['xzOf', packed, licence], { cwd: work, encoding: 'utf8' }).replace(/\r\n/g, '\n').trim());
   file.sha256 = hash('sha256', readFileSync(join(dir, file.path)), 'hex');
 }
+
+/** The text of each package's licence. */
+const licences = new Map();
 
 const files = read();
 if (process.argv.includes('--check')) {
@@ -61,4 +67,5 @@ if (process.argv.includes('--check')) {
     rmSync(work, { recursive: true, force: true });
   }
   write(files);
+  writeFileSync(join(dir, 'LICENSES.txt'), [...licences].map(([name, text]) => `${name}\n${'='.repeat(name.length)}\n\n${text}\n`).join('\n\n'));
 }

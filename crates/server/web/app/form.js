@@ -61,5 +61,9 @@ export function receiptInWords({ questions, options }, receipt) {
   const said = inWords(questions, receipt?.answers).map(({ header, text }) => `${header}: ${text}`).join(' · ');
   const option = options.find((one) => one.optionId === receipt?.optionId)?.label;
   const what = said || option || (receipt?.status === 'declined' ? 'Declined' : 'Answered');
-  return receipt?.delivery === 'waking' ? `${what}. Its session is being woken.` : `${what}. The agent has it.`;
+  switch (receipt?.delivery) {
+    case 'delivered': return `${what}. The agent has it.`;
+    case 'waking': return `${what}. It is stored, and the session is being woken.`;
+    default: return `${what}. It is stored, and on its way to the agent.`;
+  }
 }

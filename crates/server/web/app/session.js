@@ -137,8 +137,24 @@ export class SessionView {
     this.#setOutbox(queue.settle(this.outbox, [...fold.prompts(), ...waiting.map((item) => ({ promptId: item.promptId, text: item.text, at: item.queuedAt }))]));
     this.accepted.clear();
     void daemon.refresh();
+    void this.#recall(fold);
     this.changed();
     this.pump();
+  }
+
+  /** Who answered the questions of the history, where the daemon's rows name their calls. @param {Fold} fold */
+  async #recall(fold) {
+    const bare = () => [...fold.tools.values()].filter((tool) => tool.name === QUESTION_TOOL && !isRunning(tool) && !tool.resolution);
+    if (bare().length === 0) return;
+    const list = await api.questions({ state: 'settled', session: this.id, limit: 500 }).catch(() => undefined);
+    if (!list || fold !== this.fold) return;
+    for (const tool of bare()) {
+      const row = list.questions.find((/** @type {import('./daemon.js').Question} */ one) => one.toolCallId === tool.callId);
+      if (!row?.outcome?.answeredBy) continue;
+      tool.resolution = { outcome: undefined, answeredBy: row.outcome.answeredBy, answeredAt: row.outcome.answeredAt, answers: row.outcome.answers };
+      tool.rev += 1;
+    }
+    this.changed();
   }
 
   /** @param {import('./sse.js').Frame[]} all */
@@ -359,7 +375,10 @@ export class SessionView {
           } else if (error.code === 'prompt_queue_full' || error.status === 429) {
             this.#setOutbox(queue.mark(this.outbox, item.id, 'waiting'));
             clock.set(() => void this.pump(), 2000);
-          } else if (error.status === 404 || error.status === 503 || error.code === 'invalid_client_id') {
+          } else if (error.status === 503) {
+            this.#setOutbox(queue.mark(this.outbox, item.id, 'waiting'));
+            clock.set(() => void this.pump(), 3000);
+          } else if (error.status === 404 || error.code === 'invalid_client_id') {
             this.#setOutbox(queue.mark(this.outbox, item.id, 'waiting'));
             if (error.code === 'invalid_client_id') this.clientId = undefined;
             clock.set(() => this.stream.resnap(), 500);
