@@ -321,6 +321,62 @@ check('h9_stop_with_the_dock_open', async (machine) => {
   await page.locator('.entry.agent', { hasText: 'You said: and now this' }).waitFor();
 });
 
+check('r10_a_restored_question_whose_turn_is_stopped_can_be_answered_later', async (machine) => {
+  const { id, page } = await watching(machine);
+  await say(page, 'please ASK');
+  await dock(page).waitFor();
+  await machine.kill();
+  await machine.start();
+  await page.locator('.words', { hasText: 'waits for your answer' }).waitFor();
+  await page.locator('button.stop').click();
+  await dock(page).waitFor({ state: 'detached' });
+  await page.locator('.entry.question.is-interrupted').waitFor();
+  await page.locator('.words', { hasText: 'Ready' }).waitFor();
+  await page.locator('.notice.dormant', { hasText: 'still open' }).getByRole('button').click();
+  await choose(page, 'Beta1');
+  await submit(page);
+  await answered(page, 'Beta1');
+  await page.locator('.entry.agent', { hasText: 'Read:' }).waitFor();
+  await machine.idle(id);
+});
+
+check('r2_a_message_after_a_stop_closes_the_question_everywhere', async (machine) => {
+  const { page } = await watching(machine);
+  await say(page, 'please ASK');
+  await dock(page).waitFor();
+  await machine.kill();
+  await machine.start();
+  await page.locator('.words', { hasText: 'waits for your answer' }).waitFor();
+  await page.locator('button.stop').click();
+  await page.locator('.notice.dormant').waitFor();
+  await say(page, 'never mind');
+  await page.locator('.entry.agent', { hasText: 'You said: never mind' }).waitFor();
+  await page.locator('.notice.dormant').waitFor({ state: 'detached' });
+  await page.locator('.entry.question.is-interrupted').waitFor();
+});
+
+check('a_session_that_somebody_closed_is_opened_again_by_a_message', async (machine) => {
+  const { id, page } = await watching(machine);
+  await machine.call('DELETE', `/session/${id}`);
+  await page.locator('.words', { hasText: 'was closed' }).waitFor();
+  await say(page, 'still there?');
+  await page.locator('.entry.agent', { hasText: 'You said: still there?' }).waitFor();
+});
+
+check('s3_without_the_flag_the_inbox_says_why_an_answer_is_not_taken', async (machine) => {
+  await machine.session('please ASK');
+  await machine.open();
+  await machine.kill();
+  machine.flags = [];
+  await machine.start();
+  const page = await machine.tab('/');
+  await page.locator('.case', { hasText: 'cannot be answered now' }).waitFor();
+  await page.locator('.case .option', { hasText: 'Beta1' }).click();
+  await page.locator('.case .primary').click();
+  await page.locator('.case .message', { hasText: '--restore-ask-user-question' }).waitFor();
+  assert.equal(await page.locator('.case').count(), 1);
+});
+
 check('h8_switching_to_another_session_and_back', async (machine) => {
   const { id, page } = await watching(machine);
   const other = await machine.session('something else');
