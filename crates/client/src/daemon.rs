@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ClientError};
+use crate::login::LoginCode;
 use crate::question::{AnswerRequest, Filter, Inbox, QuestionView, Receipt};
 use crate::session::{
     Accepted, Attached, Capabilities, Continued, NewSession, PendingPrompt, SessionList, SessionStatus,
@@ -274,6 +275,14 @@ impl Daemon {
     /// As any call.
     pub async fn continue_turn(&self, id: &SessionId) -> Result<Continued, ClientError> {
         self.json("continuing", self.post(&session(id, "continue"))).await
+    }
+
+    /// `POST /login/code`: a one-time way into the page for a browser.
+    ///
+    /// # Errors
+    /// As any call; a daemon without a page (`--no-web`) knows no such route.
+    pub async fn login_code(&self) -> Result<LoginCode, ClientError> {
+        self.json("making a login", self.post("/login/code")).await
     }
 
     /// The session's events from a cursor on. Nothing is sent until the first [`Subscription::next`].

@@ -7,6 +7,7 @@
 mod daemon;
 mod error;
 mod event;
+mod login;
 mod question;
 mod session;
 mod sse;
@@ -18,6 +19,7 @@ pub use event::{
     Event, EventKind, PermissionRequest, PermissionResolved, Resync, ToolCall, TurnComplete, TurnError,
     Update,
 };
+pub use login::LoginCode;
 pub use question::{
     Action, Answer, AnswerRequest, AnswerValue, AnsweredBy, Filter, Inbox, Kind, OptionView, QuestionView,
     Receipt, ReceiptStatus, Shown, State, new_response_id,

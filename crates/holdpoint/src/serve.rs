@@ -13,7 +13,7 @@ use holdpoint_acp_host::{AcpAgents, AgentCommand, HostConfig, Limits, Restore};
 use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
 use holdpoint_ledger::{DataDirLock, SqliteLedger};
 use holdpoint_model::policy::Strategy;
-use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, router};
+use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, Web, router};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -80,6 +80,12 @@ pub(crate) struct ServeArgs {
     /// Most connections at a time; 0 is no limit
     #[arg(long, value_name = "N", default_value_t = 256)]
     max_connections: usize,
+    /// Serve no page for browsers
+    #[arg(long, conflicts_with = "web_dir")]
+    no_web: bool,
+    /// Serve the page's files from this directory instead of the built-in ones, for work on the page
+    #[arg(long, value_name = "DIR")]
+    web_dir: Option<PathBuf>,
     #[command(flatten)]
     model: ModelArgs,
     /// How long a question is asked, in milliseconds; 0 is for ever
@@ -187,6 +193,11 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         origins,
         rate_limit: args.rate_limit,
         connections: limits,
+        web: match (args.no_web, args.web_dir.clone()) {
+            (true, _) => Web::Off,
+            (false, Some(dir)) => Web::Dir(dir),
+            (false, None) => Web::Embedded,
+        },
         workspaces: workspaces.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         model: model.clone(),

@@ -17,6 +17,7 @@ mod routes;
 mod sse;
 mod stall;
 mod state;
+mod web;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -25,6 +26,7 @@ use axum::middleware::from_fn_with_state;
 pub use access::{AllowedOrigins, OriginError};
 pub use listen::{ConnectionLimits, serve};
 pub use state::{App, ServerConfig};
+pub use web::Web;
 
 /// Largest request body, in bytes (WIRE a).
 pub const MAX_BODY: usize = 10 * 1024 * 1024;
@@ -32,7 +34,9 @@ pub const MAX_BODY: usize = 10 * 1024 * 1024;
 /// Every route of the daemon.
 pub fn router(app: App) -> Router {
     use routes::daemon;
+    let browser = if app.config.web == Web::Off { Router::new() } else { web::routes() };
     api::routes()
+        .merge(browser)
         .fallback(daemon::not_found)
         .method_not_allowed_fallback(daemon::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), access::guard))

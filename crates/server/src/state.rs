@@ -10,6 +10,7 @@ use secrecy::SecretString;
 
 use crate::access::{AllowedOrigins, Gate};
 use crate::listen::ConnectionLimits;
+use crate::web::{Assets, Web};
 
 /// What the server is set to.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct ServerConfig {
     pub rate_limit: bool,
     /// What connections may do, as [`serve`](crate::serve) is told.
     pub connections: ConnectionLimits,
+    /// What browsers are shown.
+    pub web: Web,
     /// The workspaces that sessions may have, the primary first: absolute, without links.
     pub workspaces: Vec<String>,
     /// The daemon's version.
@@ -42,6 +45,7 @@ pub struct App {
     pub(crate) engine: Engine,
     pub(crate) config: Arc<ServerConfig>,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) assets: Arc<Assets>,
     pub(crate) metrics: PrometheusHandle,
     pub(crate) started: Instant,
     pub(crate) daemon_id: uuid::Uuid,
@@ -53,6 +57,7 @@ impl App {
         Self {
             engine,
             gate: Arc::new(Gate::new(&config)),
+            assets: Arc::new(Assets::new(config.web.clone())),
             config: Arc::new(config),
             metrics,
             started: Instant::now(),

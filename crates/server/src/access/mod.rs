@@ -19,6 +19,7 @@ use subtle::ConstantTimeEq;
 use crate::error::ApiError;
 use crate::ids;
 use crate::state::{App, ServerConfig};
+use crate::web::{self, Logins, Web};
 
 pub use origin::{AllowedOrigins, OriginError};
 pub(crate) use rate::{RateLimits, Tier};
@@ -37,13 +38,28 @@ struct Caller {
 /// What the guard needs, made once.
 pub(crate) struct Gate {
     token: Option<[u8; 32]>,
+    pub(crate) logins: Logins,
     pub(crate) rates: Option<RateLimits>,
 }
 
 impl Gate {
     pub(crate) fn new(config: &ServerConfig) -> Self {
         let digest = |token: &SecretString| Sha256::digest(token.expose_secret().trim()).into();
-        Self { token: config.token.as_ref().map(digest), rates: config.rate_limit.then(RateLimits::default) }
+        let token = config.token.as_ref().map(digest);
+        let logins = Logins::new(token, config.address.port());
+        Self { token, logins, rates: config.rate_limit.then(RateLimits::default) }
+    }
+
+    /// Whether a request may come in: nobody needs a token, or it has the token, or a login.
+    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
+        self.token.as_ref().is_none_or(|token| bearer_matches(headers, token) || self.logins.admits(headers))
+    }
+
+    /// Whether a request that changes something may: a browser sends a login along with what another site makes it
+    /// send, so then the page that it comes from must be ours.
+    fn admits_change(&self, foreign: bool, headers: &HeaderMap) -> bool {
+        let has_token = |token| bearer_matches(headers, token);
+        self.token.as_ref().is_none_or(has_token) || (!foreign && headers.contains_key(header::ORIGIN))
     }
 }
 
@@ -70,11 +86,13 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
 async fn admitted(app: &App, foreign: bool, mut request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let open = path == "/health" && !app.config.require_auth && app.config.address.ip().is_loopback();
-    if let Some(token) = &app.gate.token
-        && !open
-        && !bearer_matches(request.headers(), token)
-    {
+    let public = app.config.web != Web::Off && web::is_public(path);
+    if !open && !public && !app.gate.admits(request.headers()) {
         return ApiError::bare(StatusCode::UNAUTHORIZED, "Unauthorized").into_response();
+    }
+    if !request.method().is_safe() && !app.gate.admits_change(foreign, request.headers()) {
+        let problem = "a browser that is logged in must send this from the daemon's own page";
+        return ApiError::new(StatusCode::FORBIDDEN, "origin_required", problem).into_response();
     }
     if !is_well_encoded(path) {
         let problem = "the path holds a broken percent-encoding";

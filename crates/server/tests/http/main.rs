@@ -17,3 +17,4 @@ mod policies;
 mod rig;
 mod support;
 mod votes;
+mod web;

@@ -15,7 +15,7 @@ use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
 use holdpoint_ledger::{Ledger, MemoryLedger};
 use holdpoint_model::ids::SessionId;
 use holdpoint_model::policy::Strategy;
-use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, router, serve};
+use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, Web, router, serve};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -34,6 +34,7 @@ pub(crate) struct Options {
     pub(crate) origins: &'static [&'static str],
     pub(crate) rate_limit: bool,
     pub(crate) connections: ConnectionLimits,
+    pub(crate) web: Web,
     pub(crate) tune: Tune,
 }
 
@@ -117,6 +118,7 @@ impl Default for Options {
             origins: &[],
             rate_limit: false,
             connections: ConnectionLimits::default(),
+            web: Web::Embedded,
             tune: Tune::default(),
         }
     }
@@ -160,6 +162,7 @@ impl Daemon {
             require_auth: options.require_auth,
             origins: AllowedOrigins::parse(&origins, options.token.is_some()).unwrap(),
             rate_limit: options.rate_limit,
+            web: options.web.clone(),
             connections: options.connections,
             workspaces: vec![workspace],
             version: "0".to_owned(),
@@ -254,6 +257,17 @@ impl<'a> Request<'a> {
         self.header("content-type", "application/json")
     }
 
+    /// Fields as a browser sends a form's.
+    pub(crate) fn form(mut self, fields: &[(&str, &str)]) -> Self {
+        let encode = |text: &str| {
+            percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+        };
+        let pairs: Vec<_> =
+            fields.iter().map(|(key, value)| format!("{}={}", encode(key), encode(value))).collect();
+        self.body = pairs.join("&").into_bytes();
+        self.header("content-type", "application/x-www-form-urlencoded")
+    }
+
     fn bytes(&self, port: u16) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         let has = |wanted: &str| self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -288,6 +302,8 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HashMap<String, String>,
     pub(crate) body: Value,
+    /// The body, as it came.
+    pub(crate) text: String,
 }
 
 impl Response {
@@ -308,8 +324,9 @@ impl Response {
         let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
         let mut body = vec![0; length];
         timeout(PATIENCE, stream.read_exact(&mut body)).await.unwrap().unwrap();
+        let text = String::from_utf8_lossy(&body).into_owned();
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        Self { status, headers, body }
+        Self { status, headers, body, text }
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
