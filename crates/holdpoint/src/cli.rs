@@ -100,6 +100,7 @@ pub(crate) enum Command {
     Attach(AttachArgs),
     Sessions(SessionsArgs),
     Cancel(CancelArgs),
+    Open(OpenArgs),
     Doctor(DoctorArgs),
     Completions(CompletionsArgs),
 }
@@ -282,6 +283,26 @@ pub(crate) struct CancelArgs {
     /// The session (an id, or 8 or more characters that only it begins with)
     #[arg(value_name = "SESSION")]
     pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// `holdpoint open`.
+#[derive(Debug, Args)]
+#[command(
+    about = "Open the daemon's page in a browser, logged in",
+    long_about = "Open the daemon's page in a browser, logged in.\n\n\
+        Prints the page's address and, in a terminal, hands it to the browser. Where the daemon has a token, the \
+        address logs one browser in without it; it is good for ten minutes, and once.",
+    after_long_help = "Examples:\n  \
+        holdpoint open\n  \
+        holdpoint open --print\n\n\
+        Exit codes: 0; 1 it failed; 5 no daemon."
+)]
+pub(crate) struct OpenArgs {
+    /// Only print the address
+    #[arg(long)]
+    pub(crate) print: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -5,6 +5,7 @@ mod attach;
 mod cancel;
 mod doctor;
 mod inbox;
+mod open;
 mod prompt;
 mod sessions;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(front: &Common, command: Command) -> ExitCode {
         Command::Attach(args) => args.common.clone(),
         Command::Sessions(args) => args.common.clone(),
         Command::Cancel(args) => args.common.clone(),
+        Command::Open(args) => args.common.clone(),
         Command::Doctor(args) => args.common.clone(),
         Command::Completions(args) => Common { json: args.json, ..Common::default() },
         Command::Serve(_) | Command::Acp(_) => Common::default(),
@@ -65,6 +67,7 @@ async fn perform(settings: &Settings, command: Command, ui: &mut Ui) -> Result<E
         Command::Sessions(args) => sessions::run(settings, args, ui).await,
         Command::Cancel(args) => cancel::run(settings, args, ui).await,
         Command::Doctor(_) => doctor::run(settings, ui).await,
+        Command::Open(args) => open::run(settings, args, ui).await,
         Command::Completions(args) => {
             // Into memory first: the generator panics where a write fails.
             let mut script = Vec::new();
