@@ -366,7 +366,8 @@ mod tests {
         let mut root = Cli::command().term_width(100);
         root.build();
         insta::assert_snapshot!("help", root.render_long_help().to_string());
-        let names = ["prompt", "inbox", "answer", "attach", "sessions", "cancel", "doctor", "completions"];
+        let names =
+            ["prompt", "inbox", "answer", "attach", "sessions", "cancel", "open", "doctor", "completions"];
         for name in names {
             let command = root.find_subcommand_mut(name).expect("the name is one of ours");
             insta::assert_snapshot!(format!("help_{name}"), command.render_long_help().to_string());

@@ -505,6 +505,7 @@ async fn every_command_has_help_with_examples_and_json_where_the_help_says_so() 
         "attach",
         "sessions",
         "cancel",
+        "open",
         "doctor",
         "completions",
     ];
