@@ -648,6 +648,8 @@ check('i8_after_any_number_of_reloads_the_question_is_there', async (machine) =>
     await page.reload({ waitUntil: 'commit' });
   }
   await dock(page).waitFor();
+  // The inbox knows the question before the transcript is there.
+  await page.locator('.entry.question').first().waitFor();
   assert.equal(await page.locator('.entry.question').count(), 1);
   assert.equal(cancels(machine).length, 0);
   await choose(page, 'Beta1');

@@ -177,7 +177,8 @@ export class SessionView {
       if (rows.some((row) => row.questionId === asked.questionId) || this.answered.has(asked.questionId) || this.#looking.has(asked.questionId)) continue;
       this.#looking.add(asked.questionId);
       api.question(asked.questionId).then((found) => {
-        if (found.state !== 'open') this.outcomes.set(asked.questionId, found);
+        if (found.state === 'answered' || found.state === 'declined') this.answered.set(asked.questionId, asked.callId);
+        else if (found.state !== 'open') this.outcomes.set(asked.questionId, found);
       }, (error) => {
         if (error instanceof api.ApiError && (error.status === 404 || error.status === 410)) this.outcomes.set(asked.questionId, { state: 'closed' });
       }).finally(() => {
@@ -245,10 +246,14 @@ export class SessionView {
     this.changed();
   }
 
-  /** The form of a question says that it is over. @param {string} questionId @param {any} outcome */
-  closedElsewhere(questionId, outcome) {
-    this.outcomes.set(questionId, outcome);
-    this.changed();
+  /** The form of a question says that it is over. @param {Item} item @param {any} outcome */
+  closedElsewhere(item, outcome) {
+    // Somebody's answer has its result on the way, and covers its call until then.
+    if (outcome?.code === 'already_answered') this.settled(item);
+    else {
+      this.outcomes.set(item.questionId, outcome);
+      this.changed();
+    }
   }
 
   #draw = false;

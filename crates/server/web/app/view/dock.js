@@ -29,7 +29,7 @@ export function Dock({ view, asked, dormant, toComposer }) {
       </header>`}
       <${Form} key=${item.questionId} item=${item} clientId=${view.clientId} root=${view.workspace} autofocus=${free || (chosen !== '' && hadFocus())}
         onDone=${(/** @type {any} */ one) => { const had = hadFocus(); view.notice = ''; view.settled(one); if (had) setTimeout(toComposer); }}
-        onOver=${(/** @type {any} */ one, /** @type {string} */ text, /** @type {any} */ outcome) => { const had = hadFocus(); view.notice = text; view.closedElsewhere(one.questionId, outcome); if (had) setTimeout(toComposer); }}
+        onOver=${(/** @type {any} */ one, /** @type {string} */ text, /** @type {any} */ outcome) => { const had = hadFocus(); view.notice = text; view.closedElsewhere(one, outcome); if (had) setTimeout(toComposer); }}
         onEscape=${toComposer} />
     </section>`}`;
 }

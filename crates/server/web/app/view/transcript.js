@@ -96,13 +96,15 @@ export function Transcript({ view }) {
       void view.older();
     }
   };
-  // A short first page may not fill the window.
+  const { fold } = view;
+  const drawn = ready && view.known && fold.entries.length > 0;
+  // A short first page may not fill the window. An effect can come late: only what it drew counts.
   useEffect(() => {
     const root = scroller.current;
-    if (root && ready && view.known && view.fold.anchor !== '' && root.scrollHeight < root.clientHeight + 200) void view.older();
+    if (root && drawn && view.fold === fold && fold.anchor !== '' && root.scrollHeight < root.clientHeight + 200) void view.older();
   });
 
-  const { entries, older, busy } = view.fold;
+  const { entries, older, busy } = fold;
   const groups = [];
   if (ready && watch.current) {
     /** @type {typeof nodes.current} */
