@@ -15,9 +15,9 @@ import { extname, join, normalize } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const WEB = fileURLToPath(new URL('../../crates/server/web/', import.meta.url));
-const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
+const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.toml': 'text/plain; charset=utf-8', '.svg': 'image/svg+xml' };
-const PAGES = /^\/(s\/[^/]+|sessions|new|settings)?$/;
+const PAGES = /^\/(s\/[^/]+)?$/;
 /** How often a stream that is served carries its last id, in milliseconds. */
 const BEAT_MS = 1000;
 
@@ -56,7 +56,7 @@ export async function serve({ daemon, port = 0, fixed = true }) {
     if (path === 'index.html') bytes = Buffer.from(bytes.toString().replaceAll('/ui/dev/', `/ui/${name}/`));
     response.writeHead(200, {
       'content-type': TYPES[extname(at)] ?? 'application/octet-stream', 'cache-control': cache, 'content-security-policy': CSP,
-      'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', etag: createHash('sha256').update(bytes).digest('hex').slice(0, 16),
+      'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY', 'referrer-policy': 'same-origin', etag: createHash('sha256').update(bytes).digest('hex').slice(0, 16),
     });
     response.end(bytes);
   }

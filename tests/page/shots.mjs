@@ -35,14 +35,14 @@ try {
   await page.goto(`${machine.url}/`);
   await page.waitForSelector('.case');
   await shot(page, '09-inbox-dark');
-  await page.goto(`${machine.url}/settings`);
+  await page.goto(`${machine.url}/#settings`);
   await page.waitForSelector('.about');
   await shot(page, '10-settings-dark');
   await page.emulateMedia({ colorScheme: 'light' });
-  await page.goto(`${machine.url}/sessions`);
+  await page.goto(`${machine.url}/#sessions`);
   await page.waitForSelector('.rows li');
   await shot(page, '11-sessions');
-  await page.goto(`${machine.url}/new`);
+  await page.goto(`${machine.url}/#new`);
   await shot(page, '12-new');
   await page.setViewportSize({ width: 390, height: 844 });
   await shot(page, '13-phone-new');

@@ -429,7 +429,7 @@ check('e_with_a_token_the_page_asks_for_it', async (machine) => {
   const page = await machine.tab('/');
   await page.route(/\/questions|\/capabilities|\/workspace/, (route) => route.fulfill({ status: 401, contentType: 'application/json', body: '{"error":"Unauthorized"}' }));
   await page.reload();
-  await page.getByLabel('Token').waitFor();
+  await page.getByLabel(/^Token/).waitFor();
 });
 
 check('without_scripts_the_page_says_where_to_answer', async (machine) => {
@@ -628,7 +628,7 @@ check('axe_finds_nothing_serious', async (machine) => {
   await machine.open(3);
   for (const colorScheme of ['light', 'dark']) {
     const page = await machine.tab('/', { colorScheme });
-    for (const [path, there] of [['/', '.case:nth-child(3)'], [`/s/${id}`, '.dock'], ['/sessions', '.rows li'], ['/new', '.new'], ['/settings', '.about']]) {
+    for (const [path, there] of [['/', '.case:nth-child(3)'], [`/s/${id}`, '.dock'], ['/#sessions', '.rows li'], ['/#new', '.new'], ['/#settings', '.about']]) {
       await page.goto(machine.url + path);
       await page.locator(there).first().waitFor();
       await page.evaluate(AXE);

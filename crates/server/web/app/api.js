@@ -130,8 +130,8 @@ export const detach = (id, clientId) => call('POST', `/session/${at(id)}/detach`
 
 export const capabilities = () => call('GET', '/capabilities');
 
-/** @param {string} token */
-export const login = (token) => call('POST', '/login', { body: { token } });
+/** Exchanges the daemon's token, or a one-time code, for a cookie. @param {{token?: string, code?: string}} what */
+export const login = (what) => call('POST', '/login', { body: what });
 
 /**
  * The event stream of a session from a cursor on.

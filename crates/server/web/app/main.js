@@ -9,11 +9,11 @@ import { applySettings } from './settings.js';
 import { App } from './view/app.js';
 import { warm } from './view/lazy.js';
 
-// A link of `holdpoint serve` carries a token in the fragment, which no server and no log sees.
-const token = /^#token=(.+)$/.exec(location.hash)?.[1];
-if (token) {
+// The link of `holdpoint open` carries a one-time code in the fragment, which no server and no log sees.
+const code = /^#login=(.+)$/.exec(location.hash)?.[1];
+if (code) {
   history.replaceState(null, '', location.pathname);
-  await api.login(decodeURIComponent(token)).catch(() => {});
+  await api.login({ code: decodeURIComponent(code) }).catch(() => {});
 }
 
 applySettings();
@@ -29,7 +29,7 @@ warm();
 let after = 0;
 document.addEventListener('keydown', (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || (event.target instanceof Element && event.target.closest('input, textarea, select'))) return;
-  const path = { i: '/', s: '/sessions', n: '/new' }[event.key];
+  const path = { i: '/', s: '/#sessions', n: '/#new' }[event.key];
   if (event.key === 'g') after = event.timeStamp;
   else if (path && event.timeStamp - after < 1500) {
     event.preventDefault();

@@ -109,7 +109,11 @@ export class SessionView {
     this.loads += 1;
     this.clientId = loaded.clientId;
     tab.setItem(`holdpoint.client.${this.id}`, loaded.clientId);
-    const waiting = await api.pendingPrompts(this.id).catch(() => ({ pendingPrompts: [] }));
+    // Without it nobody can say which messages have arrived; a session that closed again meanwhile has none.
+    const waiting = await api.pendingPrompts(this.id).catch((error) => {
+      if (error instanceof api.ApiError && error.status === 404) return { pendingPrompts: [] };
+      throw error;
+    });
     return { snapshot: { loaded, waiting: waiting.pendingPrompts }, lastEventId: loaded.lastEventId, epoch: loaded.eventEpoch };
   }
 

@@ -19,7 +19,7 @@ export function App() {
   const locked = useValue(daemon.locked);
   if (locked) return html`<${Login} />`;
   return html`<div class=${`app at-${at.view}`}>
-    <a class="skip" href="#main">To the content</a>
+    <button type="button" class="skip" onClick=${toMain}>To the content</button>
     <${Side} at=${at} />
     ${at.view === 'inbox' && html`<${Inbox} />`}
     ${at.view === 'sessions' && html`<${Sessions} />`}
@@ -27,6 +27,13 @@ export function App() {
     ${at.view === 'settings' && html`<${Settings} />`}
     ${at.view === 'session' && view && html`<${Lazy} key=${view.id} view=${view} />`}
   </div>`;
+}
+
+function toMain() {
+  const main = document.getElementById('main');
+  if (!main) return;
+  main.tabIndex = -1;
+  main.focus();
 }
 
 /** @param {{at: import('../router.js').Route}} props */
@@ -45,9 +52,9 @@ function Side({ at }) {
     ${places.length > 1 && html`<label class="place"><span class="skip">Workspace</span><select value=${only ?? ''} onChange=${(/** @type {any} */ event) => chooseWorkspace(event.target.value || null)}><option value="">All workspaces</option>${places.map((place) => html`<option value=${place.cwd}>${baseName(place.cwd)}</option>`)}</select></label>`}
     <div class="links">
       <a data-in href="/" aria-current=${here(at.view === 'inbox')}><${Icon} name="inbox" /><span>Inbox</span>${open > 0 && html`<span class="badge" aria-label=${`${open} open`}>${open}</span>`}</a>
-      <a data-in href="/sessions" aria-current=${here(at.view === 'sessions')}><${Icon} name="sessions" /><span>Sessions</span></a>
-      <a data-in href="/new" aria-current=${here(at.view === 'new')}><${Icon} name="plus" /><span>New session</span></a>
-      <a data-in href="/settings" class="to-settings" aria-current=${here(at.view === 'settings')}><${Icon} name="gear" /><span>Settings</span></a>
+      <a data-in href="/#sessions" aria-current=${here(at.view === 'sessions')}><${Icon} name="sessions" /><span>Sessions</span></a>
+      <a data-in href="/#new" aria-current=${here(at.view === 'new')}><${Icon} name="plus" /><span>New session</span></a>
+      <a data-in href="/#settings" class="to-settings" aria-current=${here(at.view === 'settings')}><${Icon} name="gear" /><span>Settings</span></a>
     </div>
     <div class="recent"><h2>Recent</h2><ul>${rows?.filter((row) => only === null || row.workspaceCwd === only).slice(0, 40).map((row) => {
     const { tone, text } = stateOf(row, questions);
@@ -63,16 +70,17 @@ function Login() {
   const enter = async (event) => {
     event.preventDefault();
     try {
-      await api.login(String(new FormData(event.target).get('token') ?? ''));
+      const given = String(new FormData(event.target).get('token') ?? '');
+      await api.login({ token: given, code: given });
       daemon.locked.value = false;
       location.reload();
     } catch (problem) {
-      fail(problem instanceof api.ApiError ? 'The daemon does not take this token.' : 'The daemon cannot be reached.');
+      fail(problem instanceof api.ApiError ? problem.message : 'The daemon cannot be reached.');
     }
   };
   return html`<main class="login" id="main"><form onSubmit=${enter}>
     <p class="brand"><span class="mark" aria-hidden="true"></span>Holdpoint</p>
-    <label>Token<input name="token" type="password" autocomplete="current-password" required autofocus /></label>
+    <label>Token, or a code of <code>holdpoint open</code><input name="token" type="password" autocomplete="current-password" required autofocus /></label>
     ${error && html`<p class="error" role="alert">${error}</p>`}
     <button type="submit" class="primary">Enter</button>
   </form></main>`;

@@ -36,7 +36,7 @@ export function Sessions() {
     }
   };
   return html`<main class="list" id="main">
-    <header class="top"><h1>Sessions</h1><a class="button primary" data-in href="/new"><${Icon} name="plus" />New session</a></header>
+    <header class="top"><h1>Sessions</h1><a class="button primary" data-in href="/#new"><${Icon} name="plus" />New session</a></header>
     <div class="page">
       <input class="filter" type="search" placeholder="Filter by title or folder" aria-label="Filter sessions" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} />
       ${error && html`<p class="banner lost" role="alert">${error}</p>`}
