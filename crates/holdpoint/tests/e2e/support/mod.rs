@@ -11,6 +11,7 @@ mod stream;
 
 pub(crate) use acp::Acp;
 pub(crate) use api::{Api, Question, Session, answers, selected};
+pub(crate) use http::Response;
 pub(crate) use judge::{Story, same, tool_results};
 pub(crate) use model::part;
 pub(crate) use rig::{Rig, undisturbed};
