@@ -1,6 +1,6 @@
 // @ts-check
 // Where a session's open questions and permissions are answered.
-import { useEffect, useState } from '../../vendor/hooks.js';
+import { useEffect, useLayoutEffect, useState } from '../../vendor/hooks.js';
 import * as daemon from '../daemon.js';
 import { html, useValue } from '../html.js';
 import { age } from '../words.js';
@@ -18,7 +18,11 @@ export function Dock({ view, asked, dormant, toComposer }) {
   // Whoever writes keeps the keyboard; whoever has it nowhere gets it here.
   const free = document.activeElement === null || document.activeElement === document.body;
   useEffect(() => { if (id === undefined) wake(''); }, [id]);
-  const hadFocus = () => document.activeElement instanceof Element && document.activeElement.closest('.dock') !== null;
+  // At this moment what goes is still there: the stream may take the form away before its answer's receipt comes.
+  const had = document.activeElement instanceof Element && document.activeElement.closest('.dock') !== null;
+  useLayoutEffect(() => {
+    if (had && id === undefined && document.activeElement === document.body) toComposer();
+  }, [id]);
   return html`
     ${view.notice && html`<div class="notice" role="status"><span>${view.notice}</span><button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => { view.notice = ''; view.changed(); toComposer(); }}><${Icon} name="cross" /></button></div>`}
     ${!item && dormant[0] && html`<div class="notice dormant"><${Icon} name="ask" /><span>A question of this session is still open, and nobody is asking it: <b>${dormant[0].title}</b></span><button type="button" onClick=${() => wake(dormant[0]?.questionId ?? '')}>Answer it</button></div>`}
@@ -27,9 +31,9 @@ export function Dock({ view, asked, dormant, toComposer }) {
         ${all.length > 1 ? html`<nav aria-label="What waits">${all.map((one, index) => html`<button type="button" key=${one.questionId} aria-current=${one === item ? 'true' : undefined} onClick=${() => choose(one.questionId)}><${Icon} name=${one.kind === 'permission' ? 'shield' : 'ask'} />${one.questions[0]?.header || (one.kind === 'permission' ? 'Permission' : `Question ${index + 1}`)}</button>`)}</nav>` : html`<span class="dim"><${Icon} name=${item.kind === 'permission' ? 'shield' : 'ask'} />${item.kind === 'permission' ? 'Asks for permission' : 'Waits for your answer'}</span>`}
         ${item.askedAt && html`<span class="dim age">${age(Date.parse(item.askedAt), now)}</span>`}
       </header>`}
-      <${Form} key=${item.questionId} item=${item} clientId=${view.clientId} root=${view.workspace} autofocus=${free || (chosen !== '' && hadFocus())}
-        onDone=${(/** @type {any} */ one) => { const had = hadFocus(); view.notice = ''; view.settled(one); if (had) setTimeout(toComposer); }}
-        onOver=${(/** @type {any} */ one, /** @type {string} */ text, /** @type {any} */ outcome) => { const had = hadFocus(); view.notice = text; view.closedElsewhere(one, outcome); if (had) setTimeout(toComposer); }}
+      <${Form} key=${item.questionId} item=${item} clientId=${view.clientId} root=${view.workspace} autofocus=${free || had}
+        onDone=${(/** @type {any} */ one) => { view.notice = ''; view.settled(one); }}
+        onOver=${(/** @type {any} */ one, /** @type {string} */ text, /** @type {any} */ outcome) => { view.notice = text; view.closedElsewhere(one, outcome); }}
         onEscape=${toComposer} />
     </section>`}`;
 }
