@@ -3,6 +3,7 @@
 // queued, in plain sight.
 import { useLayoutEffect, useRef, useState } from '../../vendor/hooks.js';
 import { html } from '../html.js';
+import { settle } from '../queue.js';
 import { kept } from '../world.js';
 import { Icon } from './icons.js';
 
@@ -58,7 +59,8 @@ export function Composer({ view, waits }) {
   const queued = [
     ...view.fold.queue.map((item) => ({ id: item.promptId, text: item.text, state: 'queued', remove: () => void view.unqueue(item.promptId) })),
     ...[...view.accepted].filter(([id]) => !view.fold.queue.some((item) => item.promptId === id) && (view.fold.busy || waits)).map(([id, said]) => ({ id, text: said, state: 'queued', remove: () => void view.unqueue(id) })),
-    ...view.outbox.map((item) => ({ id: item.id, text: item.text, state: item.state === 'waiting' ? 'not sent yet' : item.state === 'sending' ? 'sending' : 'checking whether it arrived', remove: () => view.unsend(item.id) })),
+    // The stream may tell of a message before its receipt comes.
+    ...view.outbox.filter((item) => item.state !== 'sending' || settle([{ ...item, state: 'unsure' }], view.fold.prompts()).length > 0).map((item) => ({ id: item.id, text: item.text, state: item.state === 'waiting' ? 'not sent yet' : item.state === 'sending' ? 'sending' : 'checking whether it arrived', remove: () => view.unsend(item.id) })),
   ];
   return html`<div class="composer">
     ${queued.length > 0 && html`<ul class="queue" aria-label="Messages that wait">${queued.map((item) => html`<li key=${item.id}><span class="tag">${item.state}</span><span class="text">${item.text}</span><button type="button" class="icon-button" aria-label=${`Remove: ${item.text}`} onClick=${item.remove}><${Icon} name="cross" /></button></li>`)}</ul>`}
