@@ -399,7 +399,9 @@ impl Actor {
     }
 
     async fn take(&mut self, msg: Msg) {
-        self.last_activity = Instant::now();
+        if !msg.only_looks() {
+            self.last_activity = Instant::now();
+        }
         let voice = msg.voice().cloned();
         match msg {
             Msg::Load(request, reply) => self.load(request, reply).await,
@@ -591,6 +593,14 @@ impl Msg {
                 | Self::Delete(_)
                 | Self::Shown { .. }
                 | Self::Branch(_)
+        )
+    }
+
+    /// Whether it changes nothing, and shows nobody's presence: who only looks keeps no session awake (I7, I9).
+    fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(..) | Self::Context(..) | Self::Prompts(..) | Self::Row(_) | Self::AskedNow(_)
         )
     }
 

@@ -17,6 +17,21 @@ use crate::state::App;
 
 const MAX_LIMIT: usize = 500;
 
+/// From the oldest record to the newest.
+const FORWARD: &str = "forward";
+/// From the newest record to the oldest.
+const BACKWARD: &str = "backward";
+
+/// The direction that a cursor says, as those that we give do (clients follow them with nothing beside), and its record.
+fn read_cursor(text: &str) -> (Option<&'static str>, &str) {
+    for way in [FORWARD, BACKWARD] {
+        if let Some(record) = text.strip_prefix(way).and_then(|rest| rest.strip_prefix(':')) {
+            return (Some(way), record);
+        }
+    }
+    (None, text)
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Paging {
@@ -42,13 +57,15 @@ pub(crate) async fn transcript(
     };
     let bad_cursor =
         |problem: &str| ApiError::new(StatusCode::BAD_REQUEST, "invalid_transcript_cursor", problem);
-    let backward = match query.direction.as_deref() {
-        None => query.before_record_id.is_some(),
-        Some("backward") => true,
-        Some("forward") => false,
+    let way = match query.direction.as_deref() {
+        None => query.before_record_id.as_ref().map(|_| BACKWARD),
+        Some(way @ (FORWARD | BACKWARD)) => Some(way),
         Some(_) => return Err(bad_cursor("direction must be forward or backward")),
     };
-    let cursor = query.cursor.or(query.before_record_id);
+    let cursor = query.cursor.as_deref().map(read_cursor);
+    // A cursor goes on in the direction of its page, whatever else is said.
+    let backward = cursor.and_then(|(way, _)| way).or(way) == Some(BACKWARD);
+    let cursor = cursor.map(|(_, record)| record).or(query.before_record_id.as_deref());
     let cursor = cursor
         .map(|cursor| RecordId::new(cursor).map_err(|_| bad_cursor("cursor is not a record id")))
         .transpose()?;
@@ -78,10 +95,23 @@ pub(crate) async fn transcript(
         "lastUpdated": page.updated,
     });
     if let Some(next) = page.next {
-        view["nextCursor"] = json!(next);
+        let way = if backward { BACKWARD } else { FORWARD };
+        view["nextCursor"] = json!(format!("{way}:{next}"));
         if backward {
             view["hasOlder"] = Value::Bool(true);
         }
     }
     Ok(([(header::CACHE_CONTROL, "no-store")], Json(view)).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a4_a_cursor_says_which_way_it_goes() {
+        assert_eq!(read_cursor("backward:r1"), (Some(BACKWARD), "r1"));
+        assert_eq!(read_cursor("forward:backward:x"), (Some(FORWARD), "backward:x"));
+        assert_eq!(read_cursor("r1"), (None, "r1"));
+    }
 }
