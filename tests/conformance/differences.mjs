@@ -80,4 +80,8 @@ export const differences = {
   '10.eviction is the last frame': { peer: 'session_update', reason: cut },
   '10.eviction': { peer: lacks('reason', 'droppedAfter', 'queueSize', 'maxQueued', 'queuedBytes', 'maxQueuedBytes'), reason: cut },
   '10.eviction.values': { peer: [null, null, null, null], reason: cut },
+
+  '11.page.cold': { peer: 'failed', reason: 'R4: there a page of a session that is not loaded knows nothing of questions that can be asked again' },
+  '11.status.summary.daemon': { ours: extra('dataDir', 'holdpointVersion', 'model', 'restoreAskUserQuestion'), reason: 'additive' },
+  '11.status.full.daemon': { ours: extra('dataDir', 'holdpointVersion', 'model', 'restoreAskUserQuestion'), reason: 'additive' },
 };

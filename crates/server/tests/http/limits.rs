@@ -138,6 +138,17 @@ async fn a_bodies() {
     assert_eq!(refused.status, 413, "before it comes");
     assert!(refused.body["error"].is_string(), "{refused:?}");
 
+    // One who sends all before it listens hears it too.
+    let mut stream = daemon.connect().await;
+    let head = format!(
+        "POST /session HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-length: {}\r\n\r\n",
+        daemon.port,
+        MAX_BODY + (1 << 20)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; MAX_BODY + (1 << 20)]).await.expect("what is sent is taken");
+    assert_eq!(Response::read(&mut stream).await.status, 413, "after it came");
+
     let mut stream = daemon.connect().await;
     let head = format!(
         "POST /session HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ntransfer-encoding: chunked\r\n\r\n",
