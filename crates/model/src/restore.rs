@@ -208,7 +208,8 @@ pub fn assess(tail: &Tail) -> Result<Restore, NotRestorable> {
             .map_err(|problem| NotRestorable::Unreadable { call: id.clone(), problem })?;
         questions.push(OpenQuestion { call: id.clone(), args: call.args.clone(), questions: parsed });
     }
-    let answered = |call: &TailCall| call.is_question() && call.result == Some(TailResult::Other);
+    let answered =
+        |call: &TailCall| call.id.is_some() && call.is_question() && call.result == Some(TailResult::Other);
     if let Some((call, tool)) = others.first()
         && (!questions.is_empty() || !turn.calls.iter().any(answered))
     {

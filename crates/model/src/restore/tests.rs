@@ -267,8 +267,7 @@ fn oracle(tail: &Tail) -> &'static str {
     });
     let no_question_dangles = dangling.iter().all(|c| c.name != "ask_user_question");
     // An answer, not a decline.
-    let answered =
-        turn.calls.iter().any(|c| c.name == "ask_user_question" && c.result == Some(TailResult::Other));
+    let answered = with_id().any(|c| c.name == "ask_user_question" && c.result == Some(TailResult::Other));
     match (turn.notices_after, with_id().count(), dangling.len()) {
         (true, ..) | (_, 0, _) => "no",
         (_, _, 0) if !turn.ended && !stopped && had_question => "go on",

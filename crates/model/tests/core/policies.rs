@@ -234,8 +234,9 @@ fn v2_no_text_can_pass_for_two_answers() {
 
 #[test]
 fn v2_after_a_restart_a_consensus_counts_who_is_there_again() {
-    // (set quorum, those who came back, who votes, the end)
-    let table: [(Option<usize>, &[&str], Option<&str>, Result<&str, &str>); 9] = [
+    /// The set quorum, those who came back, who votes, and the end.
+    type Row<'a> = (Option<usize>, &'a [&'a str], Option<&'a str>, Result<&'a str, &'a str>);
+    let table: [Row<'_>; 9] = [
         // A vote counts as attached, so one who is there alone decides alone, whatever quorum is set: it is capped
         // to those who are there.
         (None, &[], Some("ann"), Ok("settled")),
