@@ -1,8 +1,6 @@
 //! What the page takes from others is what its manifest says, byte for byte, and may be given on. Offline: the hashes were
 //! written when the files were taken.
 
-#![expect(clippy::unwrap_used, reason = "a panic is the report")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -110,10 +110,11 @@ pub(crate) async fn file(
 
 /// The icon, for browsers that ask for it by its old name.
 pub(crate) async fn icon(State(app): State<App>) -> Response {
-    match app.assets.read("icon.svg") {
-        Some(bytes) => ([(header::CONTENT_TYPE, media_type("icon.svg"))], bytes).into_response(),
-        None => absent(&app),
+    if app.assets.source == Web::Off {
+        return absent(&app);
     }
+    let icon = include_str!("../../templates/icon.svg");
+    ([(header::CONTENT_TYPE, media_type("icon.svg"))], icon).into_response()
 }
 
 fn absent(app: &App) -> Response {
