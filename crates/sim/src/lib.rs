@@ -15,18 +15,18 @@
 //!
 //! | | here, after every step unless said otherwise | else |
 //! | --- | --- | --- |
-//! | I1 | each frame and each reply is compared with what is durable when it arrives ([`stream`], [`people`]) | `e2e::full_disk` |
-//! | I2 | the end of a question is noted when it is first seen, and never changes ([`check`]) | model properties, ledger suite |
-//! | I3 | each result in a transcript is what the ledger says was decided; no answered call is repaired ([`check`]) | |
-//! | I4 | what was acknowledged is recorded so; no settled call is asked again; events only grow ([`check`]); at rest every end has been delivered ([`rest`]) | `e2e::crash_table`, `e2e::random_kills` |
-//! | I5 | the row of a question is the fold of its events ([`check`]); the list says what the status says ([`look`]) | |
-//! | I6 | status, list and inbox agree on running, waiting, ended ([`look`]); a turn ends once ([`check`]) | |
-//! | I7 | a round of reads leaves every version as it was ([`look`]) | `e2e::reads` (bytes of the files) |
-//! | I8 | every open question is in the inbox ([`check`]) | |
-//! | I9 | at a start, and when all have left, there are no tasks, no agents and no live sessions ([`life`]) | |
-//! | I10 | no call dangles in mid-file, no result is there twice ([`check`]); at rest a turn went on with what it was answered ([`rest`]) | `e2e::crash_table` (against an undisturbed run) |
+//! | I1 | each frame and each reply is compared with what is durable when it arrives (`stream`, `people`) | `e2e::full_disk` |
+//! | I2 | the end of a question is noted when it is first seen, and never changes (`check`) | model properties, ledger suite |
+//! | I3 | each result in a transcript is what the ledger says was decided; no answered call is repaired (`check`) | |
+//! | I4 | what was acknowledged is recorded so; no settled call is asked again; events only grow (`check`); at rest every end has been delivered (`rest`) | `e2e::crash_table`, `e2e::random_kills` |
+//! | I5 | the row of a question is the fold of its events (`check`); the list says what the status says (`look`) | |
+//! | I6 | status, list and inbox agree on running, waiting, ended (`look`); a turn ends once (`check`) | |
+//! | I7 | a round of reads leaves every version as it was (`look`) | `e2e::reads` (bytes of the files) |
+//! | I8 | every open question is in the inbox (`check`) | |
+//! | I9 | at a start, and when all have left, there are no tasks, no agents and no live sessions (`life`) | |
+//! | I10 | no call dangles in mid-file, no result is there twice (`check`); at rest a turn went on with what it was answered (`rest`) | `e2e::crash_table` (against an undisturbed run) |
 //! | I11 | cannot show: it is a lock of the system | `ledger/tests/processes.rs`, `e2e::unattended` |
-//! | I12 | an orderly stop ends no question, and writes no result of one ([`life`]) | `e2e::signals` |
+//! | I12 | an orderly stop ends no question, and writes no result of one (`life`) | `e2e::signals` |
 //!
 //! Beside them: D5 (prompts begun once, in order, none lost), D6, E7, Q6, R2/R4 (a replay never shows as failed what is
 //! asked), R15, R16, R21, V2, and that everything comes to rest.
