@@ -50,6 +50,24 @@ fn i4_an_answer_that_the_agent_may_not_have_is_told_again_and_not_asked_for() {
     assert_eq!(driven.ask(Some("t1"), "c1", "This?")[0].name(), "asked");
 }
 
+/// An answer that came while a load without a client was under way: the agent has not written it yet, and is told of it
+/// next. To end the turn here would give what follows another prompt id, and after a crash the prompt would look as if it
+/// had never been begun (D5).
+#[test]
+fn r15_r20_an_answer_that_is_on_its_way_keeps_its_turn() {
+    let mut driven = on();
+    driven.prompt("p1", None);
+    driven.ask(Some("t1"), "c1", "This?");
+    driven.restart();
+    driven.vote("r1", None, Some("proceed_once")).unwrap();
+    assert_eq!(driven.reconcile(Some("t1"), &["c1"], Some("p1"), false), []);
+    // The agent has written it, and hints.
+    let events = driven.reconcile(Some("t1"), &[], Some("p1"), true);
+    assert_eq!(events, [Event::Delivered { generation: Generation(1) }]);
+    driven.go(Command::AdmitRestore { fresh: id("p2"), client: None });
+    assert_eq!(driven.session.running().unwrap().origin.prompt(), &id("p1"));
+}
+
 #[test]
 fn i3_an_answer_never_reaches_other_words_of_the_same_call() {
     let mut driven = on();
