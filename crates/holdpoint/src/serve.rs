@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use holdpoint_acp_host::{AcpAgents, AgentCommand, HostConfig, Limits, Restore};
 use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
-use holdpoint_ledger::{DataDirLock, SqliteLedger};
+use holdpoint_ledger::{DataDirLock, Ledger as _, SessionFilter, SqliteLedger};
 use holdpoint_model::policy::Strategy;
 use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, Web, router};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -154,6 +154,23 @@ pub(crate) fn run(args: ServeArgs) -> ExitCode {
     }
 }
 
+/// Transcripts beside an empty ledger: somebody took the ledger away, or only editors have used the directory so far.
+async fn tell_of_a_lost_ledger(ledger: &SqliteLedger, data_dir: &Utf8Path) {
+    let any = SessionFilter { limit: 1, ..SessionFilter::default() };
+    let empty = ledger.sessions(any).await.is_ok_and(|rows| rows.is_empty());
+    let transcript = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|kind| kind == "jsonl"))
+    };
+    let mut entries = std::fs::read_dir(data_dir.join("sessions")).into_iter().flatten();
+    if empty && entries.any(transcript) {
+        tracing::warn!(
+            %data_dir,
+            "there are transcripts here, but the ledger is empty: if it was lost, put a backup in its place; answers that \
+             were not delivered are gone with it, and questions come back when their session is loaded"
+        );
+    }
+}
+
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let signals = Signals::listen()?;
     let file = File::read(args.config.as_deref())?;
@@ -166,6 +183,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     // Nobody else may write here while we do (I11).
     let lock = DataDirLock::acquire(&data_dir)?;
     let ledger = Arc::new(SqliteLedger::open(&data_dir)?);
+    tell_of_a_lost_ledger(&ledger, &data_dir).await;
     let agents = Arc::new(AcpAgents::new(host_config(&args, &model_args, &data_dir)?));
     let engine_config = engine_config(&args, &file, &data_dir, &workspaces);
     let restore = engine_config.restore;

@@ -216,8 +216,8 @@ impl Engine {
         Ok(activity)
     }
 
-    /// How many answers wait for an agent that nobody has told: their sessions are not live, and a start wakes none
-    /// (R12). What is on its way to a live session's agent does not count.
+    /// How many answers wait for an agent that is not at work: their sessions are not live, and a start wakes none
+    /// (R12); or their agent could not store them. What is on its way to an agent does not count.
     ///
     /// # Errors
     /// The ledger cannot be read.
@@ -225,8 +225,18 @@ impl Engine {
         let filter =
             QuestionFilter { state: StateFilter::Undelivered, limit: 1000, ..QuestionFilter::default() };
         let rows = self.shared.ledger.questions(filter).await?;
-        let asleep =
-            |row: &&QuestionRow| !row.session.deleted && self.shared.find(&row.session.session).is_none();
-        Ok(rows.iter().filter(asleep).count())
+        let mut waiting = 0;
+        for row in rows.iter().filter(|row| !row.session.deleted) {
+            waiting += usize::from(!self.is_at_work(&row.session.session).await);
+        }
+        Ok(waiting)
+    }
+
+    /// Whether a turn of the session runs or waits.
+    async fn is_at_work(&self, session: &SessionId) -> bool {
+        let Some(handle) = self.shared.find(session) else { return false };
+        let (reply, answer) = oneshot::channel();
+        handle.send(Msg::Row(reply)).await.is_ok()
+            && answer.await.is_ok_and(|row| row.is_some_and(|row| row["hasActivePrompt"] == json!(true)))
     }
 }

@@ -10,7 +10,7 @@ use holdpoint_model::question::{self, parse_questions};
 use holdpoint_model::session::{
     Answerer, Body, CallKey, Command, Event, Question, Rejection, State, UnaskedCause, VoteOption,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::actor::{Actor, Link, Pending};
@@ -186,9 +186,16 @@ impl Actor {
         } else {
             "waking"
         };
-        let receipt = wire::receipt(question, response.as_ref().map(AsRef::as_ref), delivery);
-        let counted = events.iter().any(|event| matches!(event, Event::Voted { .. })) || question.is_open();
-        Ok((if counted { Receipt::Recorded(receipt) } else { Receipt::Settled(receipt) }, events))
+        let mut receipt = wire::receipt(question, response.as_ref().map(AsRef::as_ref), delivery);
+        if !question.is_open() {
+            return Ok((Receipt::Settled(receipt), events));
+        }
+        // Nothing is on its way to the agent yet; and of one client the first vote stands.
+        receipt["counted"] = json!(events.iter().any(|event| matches!(event, Event::Voted { .. })));
+        if let Some(fields) = receipt.as_object_mut() {
+            fields.shift_remove("delivery");
+        }
+        Ok((Receipt::Recorded(receipt), events))
     }
 
     /// Tells the answerer what became of it, and then the world. What was committed is true for them at once; the

@@ -1,7 +1,8 @@
 //! `holdpoint answer`.
 
 use holdpoint_client::{
-    Answer, AnswerRequest, Cursor, Daemon, QuestionView, Receipt, ReceiptStatus, State, new_response_id,
+    Answer, AnswerRequest, Cursor, Daemon, QuestionView, Receipt, ReceiptStatus, Refusal, State,
+    new_response_id,
 };
 use serde_json::json;
 
@@ -74,8 +75,13 @@ async fn wait(
     ui: &mut Ui,
 ) -> Result<Exit, Failure> {
     let session = view.session_id.clone();
-    // One that has ended takes only a repeat of the answer that it has; for all else its session is left alone.
-    let early = if view.state == State::Open {
+    // One that has ended takes only a repeat of the answer that it has; for all else its session is left alone. And a
+    // session that is asleep is woken by the answer itself: then the turn that asked goes on, whatever else of it was
+    // cut off, and everything on the stream is of this life.
+    let asleep = view.state == State::Open
+        && !view.live
+        && daemon.status(&session).await.is_err_and(|error| error.refusal() == Some(&Refusal::NotFound));
+    let early = if view.state == State::Open && !asleep {
         None
     } else {
         let receipt = daemon.answer(&view.question_id, request).await?;
@@ -86,7 +92,9 @@ async fn wait(
     let attached = daemon.resume(&session).await?;
     let daemon = daemon.with_client_id(attached.client_id.clone());
     // A session that was live has a past on its stream, and ends of turns in it; one that was not begins now.
-    let from = if attached.attached {
+    let from = if asleep {
+        Cursor::after(0, attached.event_epoch.clone())
+    } else if attached.attached {
         Cursor::default()
     } else {
         Cursor::after(attached.last_event_id.unwrap_or(0), attached.event_epoch.clone())

@@ -7,6 +7,7 @@
 mod apply;
 #[cfg(test)]
 mod faults;
+mod log_header;
 mod open;
 mod queue;
 mod read;

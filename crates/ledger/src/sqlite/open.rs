@@ -9,6 +9,7 @@ use refinery::{Migration, Runner};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::log_header;
 use crate::files;
 
 /// The ledger's file in the data directory.
@@ -189,8 +190,14 @@ pub(super) fn open(dir: &Utf8Path, migrations: &[Migration]) -> Result<Opened, O
     for path in [&path, &log, &Utf8PathBuf::from(format!("{path}-shm"))] {
         files::make_private(path);
     }
+    let empty = fs::metadata(&path).is_ok_and(|meta| meta.len() == 0);
+    match log_header::damage(&log, empty) {
+        Ok(None) => {}
+        Ok(Some(detail)) => return Err(OpenError::Damaged { path, detail: detail.to_owned() }),
+        Err(error) => return Err(OpenError::io(&log, &error)),
+    }
     // SQLite removes the log of an empty file, so that one gets its size only when it has a content.
-    if fs::metadata(&path).is_ok_and(|meta| meta.len() > 0) {
+    if !empty {
         extend_log(&log);
     }
     let mut connection = connect(&path, true).map_err(|error| OpenError::sqlite(&path, &error))?;

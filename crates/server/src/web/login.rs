@@ -109,9 +109,9 @@ fn code_over(key: &Digest256, end: u64) -> Digest256 {
 }
 
 fn is_valid(key: &Digest256, given: &str, now: u64) -> bool {
-    let Some((end, code)) = given.split_once('.') else { return false };
+    let Some((end, _)) = given.split_once('.') else { return false };
     let Ok(end) = end.parse::<u64>() else { return false };
-    let right: bool = value(key, end).as_bytes().ct_eq(format!("{end}.{code}").as_bytes()).into();
+    let right: bool = value(key, end).as_bytes().ct_eq(given.as_bytes()).into();
     right && now < end
 }
 
@@ -126,7 +126,11 @@ pub(crate) struct Next {
 impl Next {
     /// A path of ours; nobody is sent elsewhere.
     fn path(&self) -> &str {
-        let ours = |path: &&str| path.starts_with('/') && !path.starts_with("//") && !path.contains('\\');
+        // Browsers leave control characters out, and what is left may begin with two slashes.
+        let ours = |path: &&str| {
+            let plain = |c: char| !c.is_control() && c != '\\';
+            path.starts_with('/') && !path.starts_with("//") && path.chars().all(plain)
+        };
         self.next.as_deref().filter(ours).unwrap_or("/")
     }
 }
@@ -226,8 +230,9 @@ mod tests {
         assert!(is_valid(&KEY, &good, 999));
         assert!(!is_valid(&KEY, &good, 1000), "it is over");
         assert!(!is_valid(&[8; 32], &good, 999), "another token");
+        let (plus, zero) = (format!("+{good}"), format!("0{good}"));
         let later = good.replacen("1000", "2000", 1);
-        for bad in ["", ".", "1000", "1000.", "x.y", later.as_str(), &good[..good.len() - 1]] {
+        for bad in ["", ".", "1000", "1000.", "x.y", later.as_str(), &plus, &zero, &good[..good.len() - 1]] {
             assert!(!is_valid(&KEY, bad, 999), "{bad}");
         }
     }
@@ -256,6 +261,9 @@ mod tests {
             ("//evil.example", "/"),
             ("https://evil.example", "/"),
             ("/\\evil.example", "/"),
+            ("/\t/evil.example", "/"),
+            ("/\n", "/"),
+            ("/\u{7f}", "/"),
             ("", "/"),
         ] {
             assert_eq!(Next { next: Some(next.to_owned()), again: false }.path(), path);
