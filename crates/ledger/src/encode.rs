@@ -40,6 +40,15 @@ impl EncodedQuestion {
         state_code(&self.question.state)
     }
 
+    /// The column `list`: an answer that the agent does not have yet keeps its question among the current ones.
+    pub(crate) fn list(&self) -> i64 {
+        let owed = self.question.body.is_question() && !self.question.delivered;
+        match self.state() {
+            SETTLED if owed => OPEN,
+            state => state,
+        }
+    }
+
     /// What is put to people.
     ///
     /// # Errors

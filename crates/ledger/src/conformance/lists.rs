@@ -155,6 +155,31 @@ pub async fn d2_filters(store: &dyn Store) {
     }
 }
 
+/// D3: a settled question is among the settled at once, and among the undelivered until its agent has the answer.
+pub async fn d3_an_answer_is_owed_until_it_is_delivered(store: &dyn Store) {
+    let ledger = store.open();
+    let mut book = Book::new("s");
+    commit(&*ledger, book.open(1)).await;
+    let (append, one) = book.ask(2, "one");
+    commit(&*ledger, append).await;
+    commit(&*ledger, book.ask(3, "other").0).await;
+    let (append, settled) = book.settle(4, &one);
+    let (delivery, _) = book.deliver(5, &settled);
+    for (append, owed) in [(append, vec!["q_one"]), (delivery, vec![])] {
+        commit(&*ledger, append).await;
+        for (state, expected) in [
+            (StateFilter::Open, vec!["q_other"]),
+            (StateFilter::Settled, vec!["q_one"]),
+            (StateFilter::Undelivered, owed.clone()),
+            (StateFilter::Closed, vec![]),
+            (StateFilter::Any, vec!["q_one", "q_other"]),
+        ] {
+            assert_eq!(names(&list(&*ledger, everything(state)).await), expected, "{state:?}");
+        }
+        assert_eq!(ledger.counts().await, Ok(Counts { open: 1, oldest: Some(Micros(3)) }));
+    }
+}
+
 /// R17: every id that it was ever asked under finds it; an id that was another question's stays that one's.
 pub async fn r17_every_request_id_finds_its_question(store: &dyn Store) {
     let ledger = store.open();

@@ -190,6 +190,13 @@ impl Book {
         (self.append(at, vec![event], vec![question.clone()]), question)
     }
 
+    /// Its end is in the agent's history.
+    pub fn deliver(&mut self, at: i64, question: &Question) -> (Append, Question) {
+        let question = Question { delivered: true, ..question.clone() };
+        let event = Event::Delivered { generation: question.generation };
+        (self.append(at, vec![event], vec![question.clone()]), question)
+    }
+
     /// Closes it without a decision.
     pub fn close(&mut self, at: i64, question: &Question) -> (Append, Question) {
         let mut question = question.clone();

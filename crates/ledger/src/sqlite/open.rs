@@ -25,7 +25,7 @@ pub(super) const CHECKPOINT_FRAMES: i64 = 250;
 /// The size that the log has from the start: a little more than [`CHECKPOINT_FRAMES`] frames. A commit that
 /// makes a file grow waits for the file system's journal as well as for the data; with the log at its size before
 /// the first commit, none does.
-const LOG_BYTES: u64 = 1_100 * 1024;
+pub(super) const LOG_BYTES: u64 = 1_100 * 1024;
 
 /// How long a lock is waited for. Only an operator's own `sqlite3` can hold one: other daemons are kept off by the
 /// lock on the data directory.
@@ -173,7 +173,11 @@ pub(super) struct Opened {
 
 /// Every format there was, oldest first. A format that was released is never edited.
 pub(super) fn migrations() -> Vec<Migration> {
-    [("V1__ledger", include_str!("../../migrations/V1__ledger.sql"))]
+    let formats = [
+        ("V1__ledger", include_str!("../../migrations/V1__ledger.sql")),
+        ("V2__lists", include_str!("../../migrations/V2__lists.sql")),
+    ];
+    formats
         .into_iter()
         .map(|(name, sql)| Migration::unapplied(name, sql).expect("the name is one that refinery takes"))
         .collect()

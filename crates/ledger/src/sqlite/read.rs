@@ -4,8 +4,9 @@ use holdpoint_model::ids::{Micros, QuestionId, RequestId, SessionId};
 use rusqlite::types::{FromSql, ToSql};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
+use super::lists;
 use crate::contract::{
-    Counts, QuestionFilter, QuestionRow, ReadError, SessionFilter, SessionRow, StateFilter, StoredEvent,
+    Counts, QuestionFilter, QuestionRow, ReadError, SessionFilter, SessionRow, StoredEvent,
 };
 use crate::encode;
 
@@ -114,8 +115,7 @@ pub(super) fn events(connection: &Connection, session: &SessionId) -> Result<Vec
 
 const QUESTION_COLUMNS: &str = "q.ref, q.id, q.asked_at, q.run, q.head, b.body";
 /// The body by an outer join: a question whose body is missing is damage, and must not look like no question.
-const QUESTION_TABLES: &str =
-    "questions q JOIN sessions s ON s.ref = q.session LEFT JOIN bodies b ON b.question = q.ref";
+const QUESTION_JOINS: &str = "JOIN sessions s ON s.ref = q.session LEFT JOIN bodies b ON b.question = q.ref";
 
 fn question_row(row: &Row<'_>) -> Result<QuestionRow> {
     let number: i64 = get(row, "ref", &|| "a row of questions".to_owned())?;
@@ -132,55 +132,27 @@ fn question_row(row: &Row<'_>) -> Result<QuestionRow> {
     Ok(QuestionRow { question, session: session_row(row)?, run: get(row, "run", &name)? })
 }
 
-fn one_question(
-    connection: &Connection,
-    tables: &str,
-    condition: &str,
-    id: &str,
-) -> Result<Option<QuestionRow>> {
-    let sql = format!("SELECT {QUESTION_COLUMNS}, {SESSION_COLUMNS} FROM {tables} WHERE {condition}");
+fn one_question(connection: &Connection, condition: &str, id: &str) -> Result<Option<QuestionRow>> {
+    let sql = format!(
+        "SELECT {QUESTION_COLUMNS}, {SESSION_COLUMNS} FROM questions q {QUESTION_JOINS} WHERE {condition}"
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([id])?;
     rows.next()?.map(question_row).transpose()
 }
 
 pub(super) fn question(connection: &Connection, id: &QuestionId) -> Result<Option<QuestionRow>> {
-    one_question(connection, QUESTION_TABLES, "q.id = ?1", id.as_str())
+    one_question(connection, "q.id = ?1", id.as_str())
 }
 
 pub(super) fn question_by_request(connection: &Connection, id: &RequestId) -> Result<Option<QuestionRow>> {
     let condition = "q.ref = (SELECT question FROM requests WHERE id = ?1)";
-    one_question(connection, QUESTION_TABLES, condition, id.as_str())
+    one_question(connection, condition, id.as_str())
 }
 
-/// The query of a list. A permission that an earlier run left open is closed (V6), so it is listed as that.
-pub(super) fn list_sql(filter: &QuestionFilter) -> String {
-    let mut sql = format!("SELECT {QUESTION_COLUMNS}, {SESSION_COLUMNS} FROM {QUESTION_TABLES} WHERE ");
-    sql.push_str(match filter.state {
-        StateFilter::Open => "q.state = 0 AND (q.permission = 0 OR q.run = :run)",
-        StateFilter::Settled => "q.state = 1",
-        StateFilter::Undelivered => {
-            "q.state = 1 AND q.permission = 0 AND json_extract(q.head, '$.delivered') = 0"
-        }
-        StateFilter::Closed => "(q.state = 2 OR (q.state = 0 AND q.permission = 1 AND q.run <> :run))",
-        StateFilter::Any => "TRUE",
-    });
-    if filter.session.is_some() {
-        sql.push_str(" AND q.session = (SELECT ref FROM sessions WHERE id = :session)");
-    }
-    if filter.workspace_cwd.is_some() {
-        sql.push_str(" AND s.workspace_cwd = :workspace");
-    }
-    match filter.user_questions {
-        Some(true) => sql.push_str(" AND q.permission = 0"),
-        Some(false) => sql.push_str(" AND q.permission = 1"),
-        None => {}
-    }
-    if filter.after.is_some() {
-        sql.push_str(" AND (q.asked_at, q.id) > (:asked_at, :id)");
-    }
-    sql.push_str(" ORDER BY q.asked_at, q.id LIMIT :limit");
-    sql
+/// The query of a list; `None` where it is empty by its filter.
+pub(super) fn list_sql(filter: &QuestionFilter) -> Option<String> {
+    lists::sql(filter, &format!("{QUESTION_COLUMNS}, {SESSION_COLUMNS}"), QUESTION_JOINS)
 }
 
 pub(super) fn questions(
@@ -188,10 +160,11 @@ pub(super) fn questions(
     filter: &QuestionFilter,
     run: u64,
 ) -> Result<Vec<QuestionRow>> {
-    let mut statement = connection.prepare_cached(&list_sql(filter))?;
+    let Some(sql) = list_sql(filter) else { return Ok(Vec::new()) };
+    let mut statement = connection.prepare_cached(&sql)?;
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
     let mut values: Vec<(&str, &dyn ToSql)> = vec![(":limit", &limit)];
-    if matches!(filter.state, StateFilter::Open | StateFilter::Closed) {
+    if sql.contains(":run") {
         values.push((":run", &run));
     }
     let session = filter.session.as_ref().map(SessionId::as_str);
@@ -245,11 +218,8 @@ pub(super) fn sessions(connection: &Connection, filter: &SessionFilter) -> Resul
     Ok(list)
 }
 
-pub(super) const COUNTS_SQL: &str =
-    "SELECT count(*), min(asked_at) FROM questions WHERE state = 0 AND (permission = 0 OR run = ?1)";
-
 pub(super) fn counts(connection: &Connection, run: u64) -> Result<Counts> {
-    Ok(connection.prepare_cached(COUNTS_SQL)?.query_row(params![run], |row| {
+    Ok(connection.prepare_cached(lists::COUNTS)?.query_row(params![run], |row| {
         Ok(Counts { open: row.get(0)?, oldest: row.get::<_, Option<i64>>(1)?.map(Micros) })
     })?)
 }

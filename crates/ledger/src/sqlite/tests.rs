@@ -3,6 +3,7 @@
 mod damage;
 mod differential;
 mod failures;
+mod formats;
 mod fsync;
 mod opening;
 mod plans;

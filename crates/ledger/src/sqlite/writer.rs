@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use rusqlite::{Connection, ErrorCode};
 
-use super::apply::{self, Applied, ApplyError, Places};
+use super::apply::{self, Applied, ApplyError, Memory, Places};
 use super::open::{self, Meta, Opened};
 use super::queue::{Job, Queue};
 use crate::contract::AppendError;
@@ -20,6 +20,8 @@ pub(super) struct Writer {
     fresh: bool,
     /// This run's number is in the file.
     counted: bool,
+    /// Where rows are; empty after everything but a commit.
+    memory: Memory,
     /// Where the sessions of a batch were whose commit failed: until a new connection has shown that they still
     /// are, nothing is committed.
     doubt: Option<Places>,
@@ -46,6 +48,7 @@ impl Writer {
             run,
             fresh,
             counted: false,
+            memory: Memory::default(),
             doubt: None,
             failing: false,
             #[cfg(test)]
@@ -99,6 +102,7 @@ impl Writer {
             // One of them contradicts what is stored. Rare, so only now is it paid for to undo just that one.
             self.roll_back();
             places.clear();
+            self.memory.forget();
             result = self.transaction(batch, &mut places, true);
         }
         let (why, passing) = match result {
@@ -106,6 +110,7 @@ impl Writer {
                 if std::mem::take(&mut self.failing) {
                     tracing::info!("the ledger can commit again");
                 }
+                self.memory.committed(places);
                 return outcomes;
             }
             // Not reached: with savepoints a refusal is an outcome.
@@ -119,6 +124,7 @@ impl Writer {
             }
         };
         self.roll_back();
+        self.memory.forget();
         if !std::mem::replace(&mut self.failing, true) {
             tracing::error!(error = %why, "the ledger cannot commit; answers and prompts are refused until it can");
         }
@@ -145,7 +151,7 @@ impl Writer {
             if careful {
                 self.execute("SAVEPOINT one")?;
             }
-            let applied = apply::apply(&self.connection, &job.append, places, self.run);
+            let applied = apply::apply(&self.connection, &job.append, places, &mut self.memory, self.run);
             match applied {
                 Ok(Applied::Written) => {
                     written = true;
@@ -156,6 +162,7 @@ impl Writer {
                 }
                 Err(ApplyError::Refused(why)) if careful => {
                     self.execute("ROLLBACK TO one")?;
+                    self.memory.forget();
                     outcomes.push(Err(AppendError::Unavailable(why)));
                 }
                 Err(error) => return Err(error),

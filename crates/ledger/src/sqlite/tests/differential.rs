@@ -40,6 +40,10 @@ enum Step {
         session: u8,
         which: u8,
     },
+    Deliver {
+        session: u8,
+        which: u8,
+    },
     Close {
         session: u8,
         which: u8,
@@ -70,6 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (session.clone(), any::<u8>(), 0..5_u8)
             .prop_map(|(session, which, request)| Step::AskAgain { session, which, request }),
         2 => (session.clone(), any::<u8>()).prop_map(|(session, which)| Step::Settle { session, which }),
+        2 => (session.clone(), any::<u8>()).prop_map(|(session, which)| Step::Deliver { session, which }),
         2 => (session.clone(), any::<u8>()).prop_map(|(session, which)| Step::Close { session, which }),
         1 => (session.clone(), -2..3_i8).prop_map(|(session, off)| Step::Stale { session, off }),
         1 => session.clone().prop_map(|session| Step::Delete { session }),
@@ -175,6 +180,14 @@ impl Pair {
                 let Some(question) = self.pick(session, which) else { return };
                 self.append(session, |book| {
                     let (append, question) = book.settle(8, &question);
+                    (append, Some(question))
+                })
+                .await;
+            }
+            Step::Deliver { session, which } => {
+                let Some(question) = self.pick(session, which) else { return };
+                self.append(session, |book| {
+                    let (append, question) = book.deliver(9, &question);
                     (append, Some(question))
                 })
                 .await;

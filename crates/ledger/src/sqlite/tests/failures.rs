@@ -109,6 +109,29 @@ async fn a_locked_file_refuses_and_recovers() {
     fill(&ledger, &mut book, 1).await;
 }
 
+/// What the writer remembers of rows holds only while nobody else writes them; that somebody did is found out.
+#[tokio::test]
+async fn what_another_program_changes_is_found_out() {
+    let dir = Dir::new();
+    let ledger = dir.open();
+    let mut book = Book::new("s");
+    fill(&ledger, &mut book, 2).await;
+    let (append, question) = book.ask(3, "a");
+    ledger.append(append).await.unwrap();
+
+    dir.sql("UPDATE sessions SET version = 99");
+    let outcome = ledger.append(book.clone().title(9, "a")).await;
+    assert_eq!(outcome, Err(AppendError::Conflict { expected: book.version, actual: 99 }));
+    dir.sql(&format!("UPDATE sessions SET version = {}", book.version));
+    fill(&ledger, &mut book, 1).await;
+
+    // A question whose row is gone is stored anew.
+    dir.sql("DELETE FROM requests; DELETE FROM bodies; DELETE FROM questions");
+    ledger.append(book.settle(9, &question).0).await.unwrap();
+    assert!(ledger.question(&question.id).await.unwrap().is_some_and(|row| !row.question.is_open()));
+    assert!(ledger.question_by_request(&question.requests[0]).await.unwrap().is_some());
+}
+
 /// A small file system of a test's own.
 struct Small(Dir);
 

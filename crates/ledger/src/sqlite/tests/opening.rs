@@ -33,11 +33,11 @@ async fn the_log_keeps_its_size() {
     let mut book = Book::new("s");
     let size = |dir: &Dir| fs::metadata(dir.log()).unwrap().len();
     let ledger = dir.open();
-    assert_eq!(size(&dir), 1_100 * 1024);
+    assert_eq!(size(&dir), open::LOG_BYTES);
     fill(&ledger, &mut book, 600).await;
     ledger.shut().await;
     // It was begun again from its start, it did not grow; and closing has not removed it.
-    assert_eq!(size(&dir), 1_100 * 1024);
+    assert_eq!(size(&dir), open::LOG_BYTES);
 }
 
 /// A log that is shorter is filled up with zeros, wherever it ends, and every commit in it counts.
@@ -131,8 +131,9 @@ async fn opening_alone_writes_nothing() {
 
 fn next_format() -> Vec<Migration> {
     let mut all = open::migrations();
-    let sql = "ALTER TABLE sessions ADD COLUMN colour TEXT; PRAGMA user_version = 2;";
-    all.push(Migration::unapplied("V2__colours", sql).unwrap());
+    let next = all.len() + 1;
+    let sql = format!("ALTER TABLE sessions ADD COLUMN colour TEXT; PRAGMA user_version = {next};");
+    all.push(Migration::unapplied(&format!("V{next}__colours"), &sql).unwrap());
     all
 }
 
@@ -150,7 +151,7 @@ async fn an_older_format_is_brought_up_and_a_newer_one_refused() {
     newer.shut().await;
 
     let error = SqliteLedger::open(&dir.path).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 2, supported: 1, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::Newer { found: 3, supported: 2, .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains(dir.file().as_str()) && text.contains("start the version that wrote it"), "{text}");
     // Refusing has changed nothing.
@@ -167,9 +168,9 @@ async fn a_failed_migration_changes_nothing() {
     fill(&ledger, &mut book, 2).await;
     ledger.shut().await;
     let mut broken = next_format();
-    broken.push(Migration::unapplied("V3__broken", "DROP TABLE events; SELECT nonsense;").unwrap());
+    broken.push(Migration::unapplied("V4__broken", "DROP TABLE events; SELECT nonsense;").unwrap());
     let error = SqliteLedger::open_with(&dir.path, &broken, Default::default()).unwrap_err();
-    assert!(error.to_string().contains("from format 1 to 3"), "{error}");
+    assert!(error.to_string().contains("from format 2 to 4"), "{error}");
     assert_eq!(events_of(&dir.open(), &book).await, book.version);
 }
 
