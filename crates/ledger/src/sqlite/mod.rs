@@ -7,11 +7,8 @@
 mod apply;
 #[cfg(test)]
 mod faults;
-<<<<<<< HEAD
 mod lists;
-=======
 mod log_header;
->>>>>>> dc9ba639042dad10051d88a766319bc9c15a9320
 mod open;
 mod queue;
 mod read;
