@@ -82,6 +82,8 @@ export const differences = {
   '10.eviction.values': { peer: [null, null, null, null], reason: cut },
 
   '11.page.cold': { peer: 'failed', reason: 'R4: there a page of a session that is not loaded knows nothing of questions that can be asked again' },
+  '11.branch': { peer: [201, 'Another way(1)', true, true], reason: 'a name that was asked for is the name; there it is numbered' },
+  '11.branch.nothing was said': { peer: '500 -32603', reason: 'a copy of a session in which nothing was said is a new session; there it is an error of the agent' },
   '11.status.summary.daemon': { ours: extra('dataDir', 'holdpointVersion', 'model', 'restoreAskUserQuestion'), reason: 'additive' },
   '11.status.full.daemon': { ours: extra('dataDir', 'holdpointVersion', 'model', 'restoreAskUserQuestion'), reason: 'additive' },
 };

@@ -431,7 +431,8 @@ impl Engine {
     /// # Errors
     /// There is no such session, a turn runs in it, or it cannot be copied.
     pub async fn branch(&self, id: &SessionId, name: Option<String>) -> Result<Branched, EngineError> {
-        let title = self.shared.ledger.session(id).await?.and_then(|row| row.title);
+        let row = self.shared.ledger.session(id).await?;
+        let title = row.as_ref().and_then(|row| row.title.clone());
         self.wake(id, Msg::Branch).await?;
         let copy = self.shared.world.session_id();
         let _place = self.shared.place(&copy)?;
@@ -440,11 +441,18 @@ impl Engine {
             Some(title) => format!("{title} (copy)"),
             None => "Copy".to_owned(),
         });
-        // A session of our agent is what its transcript is: the copy is taken in from there. Nobody is attached to
-        // it yet, and nothing is asked in it (E7); who copies it gets a new id, as with any session that is new.
-        let request =
-            LoadRequest { action: LoadAction::Load, client: None, page_size: None, approval_mode: None };
-        let attached = self.load(&copy, request).await?;
+        let attached = if self.is_stored(&copy).await? {
+            // A session of our agent is what its transcript is: the copy is taken in from there. Nobody is attached
+            // to it yet, and nothing is asked in it (E7); who copies it gets a new id, as with any session that is new.
+            let request =
+                LoadRequest { action: LoadAction::Load, client: None, page_size: None, approval_mode: None };
+            self.load(&copy, request).await?
+        } else {
+            // Nothing was said in the original yet, so its copy is a new session.
+            let cwd = row.map(|row| row.workspace_cwd).unwrap_or_default();
+            let request = CreateRequest { session: Some(copy.clone()), ..CreateRequest::default() };
+            self.make(request, cwd).await?
+        };
         self.rename(&copy, name.clone(), None).await?;
         Ok(Branched { attached, name, from: (id.clone(), title) })
     }

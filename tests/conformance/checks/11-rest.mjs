@@ -245,3 +245,20 @@ scenario(11, 'limits and deadlines', async (t) => {
   await two.idle();
   t.check('11.deadline.the session lives on', [(await two.status()).hasActivePrompt, (await two.prompt('hello')).status], [false, 202]);
 });
+
+scenario(11, 'branch', async (t) => {
+  const machine = await t.daemon();
+  const session = await machine.session();
+  const branch = (of, body = {}) => machine.call('POST', `${of.path}/branch`, { body, clientId: of.clientId });
+  const early = await branch(session);
+  t.check('11.branch.nothing was said', brief(early), '201');
+  const stream = await session.stream({ cursor: 0 });
+  await say(session, stream, 'hello');
+  const made = await branch(session, { name: 'Another way' });
+  t.check('11.branch', [made.status, made.body.displayName, made.body.sessionId !== session.id, made.body.forkedFrom?.sessionId === session.id], [201, 'Another way', true, true]);
+  const copy = { path: `/session/${made.body.sessionId}`, clientId: made.body.clientId };
+  t.check('11.branch.the copy has what was said', said((await pages(machine, copy, 100)).all)[0], 'u hello');
+  t.check('11.branch.the copy is live', (await machine.call('GET', `${copy.path}/status`)).status, 200);
+  const gone = await branch({ path: `/session/${randomUUID()}` });
+  t.check('11.branch.unknown session', brief(gone), '404 session_not_found');
+});
