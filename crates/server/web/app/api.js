@@ -107,8 +107,8 @@ export const pendingPrompts = (id) => call('GET', `/session/${at(id)}/pending-pr
 /** @param {string} id */
 export const status = (id) => call('GET', `/session/${at(id)}/status`);
 
-/** @param {string} id @param {string} before */
-export const olderPage = (id, before) => call('GET', `/session/${at(id)}/transcript?direction=backward&limit=200&beforeRecordId=${at(before)}`);
+/** @param {string} id @param {string} place as a query: before a record, or at a cursor */
+export const olderPage = (id, place) => call('GET', `/session/${at(id)}/transcript?direction=backward&limit=200&${place}`);
 
 /** Whether a session is stored: rejects with 404 when it is not. @param {string} id */
 export const exists = (id) => call('GET', `/session/${at(id)}/transcript?direction=backward&limit=1`);

@@ -96,7 +96,7 @@ export class Fold {
     this.busy = false;
     this.promptId = '';
     this.title = '';
-    /** The anchor for older pages; empty when there is nothing older. */
+    /** The query for the next older page; empty when there is nothing older. */
     this.anchor = '';
     /** How many entries stand before those of the snapshot. */
     this.older = 0;
@@ -153,7 +153,7 @@ export class Fold {
       case 'turn_complete': this.#ended(data, at, false); break;
       case 'turn_error': this.#ended(data, at, true); break;
       case 'session_metadata_updated': if (typeof data.displayName === 'string') this.title = data.displayName; break;
-      case 'history_truncated': this.anchor = data.recordId ?? ''; break;
+      case 'history_truncated': this.anchor = data.recordId ? beforeRecord(data.recordId) : ''; break;
       default:
     }
   }
@@ -321,7 +321,7 @@ export class Fold {
   /**
    * Puts an older page before what is there. A call whose start is in the page and whose end is here becomes one entry.
    * @param {readonly Frame[]} frames
-   * @param {string} anchor where the next older page ends; empty when there is none
+   * @param {string} anchor the query for the next older page; empty when there is none
    */
   prepend(frames, anchor) {
     const older = new Fold(this.sessionId);
@@ -375,6 +375,12 @@ export class Fold {
     return [...sent, ...this.queue];
   }
 }
+
+/** The query for the page that ends before a record. @param {string} id */
+export const beforeRecord = (id) => `beforeRecordId=${encodeURIComponent(id)}`;
+
+/** The query for the page that a cursor leads to. @param {string | undefined} cursor */
+export const atCursor = (cursor) => (cursor ? `cursor=${encodeURIComponent(cursor)}` : '');
 
 /** @param {string} status */
 const isOpen = (status) => status === 'pending' || status === 'in_progress';

@@ -3,7 +3,7 @@
 import { signal } from '../vendor/signals-core.js';
 import * as api from './api.js';
 import * as daemon from './daemon.js';
-import { Fold, QUESTION_TOOL, isRunning } from './fold.js';
+import { Fold, QUESTION_TOOL, atCursor, beforeRecord, isRunning } from './fold.js';
 import * as queue from './queue.js';
 import { questionState, uncovered } from './snapshot.js';
 import { frames } from './sse.js';
@@ -124,7 +124,7 @@ export class SessionView {
     fold.busy = loaded.hasActivePrompt === true;
     fold.title = loaded.displayName ?? fold.title;
     if (!loaded.historyHasMore) fold.anchor = '';
-    else if (loaded.historyAnchorRecordId) fold.anchor = loaded.historyAnchorRecordId;
+    else if (loaded.historyAnchorRecordId) fold.anchor = beforeRecord(loaded.historyAnchorRecordId);
     fold.queue = waiting.filter((item) => item.state === 'queued').map((item) => ({ promptId: item.promptId, text: item.text, at: item.queuedAt }));
     // Who answered what is told only once, by the stream.
     for (const [callId, tool] of fold.tools) {
@@ -436,7 +436,7 @@ export class SessionView {
     try {
       const { fold } = this;
       const page = await api.olderPage(this.id, anchor);
-      if (fold === this.fold) fold.prepend(page.events, page.hasMore ? (page.nextCursor ?? '') : '');
+      if (fold === this.fold) fold.prepend(page.events, page.hasMore ? atCursor(page.nextCursor) : '');
     } catch {
       // Scrolling again tries again.
     }
