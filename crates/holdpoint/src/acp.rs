@@ -142,8 +142,7 @@ fn start(args: AcpArgs) -> anyhow::Result<std::convert::Infallible> {
         limits: Limits::default(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the runtime")?;
