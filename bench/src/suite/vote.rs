@@ -37,7 +37,7 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
     let daemon = rig.start()?;
     let mut http = daemon.connect()?;
     let mut probe = Probe::new(&rig.data)?;
-    let mut disk = Sample::default();
+    let (mut disk, mut nothing) = (Sample::default(), Sample::default());
     let mut routes = [Route::default(), Route::default()];
     for number in 0..place.times(60) {
         let session = daemon.create(&mut http)?;
@@ -46,6 +46,9 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
         let mut asked = Asked::read(&events.question()?)?;
         let at = number % 2;
         for step in 0..CHAIN {
+            let sent = Instant::now();
+            http.get("/health")?.check(200)?;
+            nothing.add(sent.elapsed());
             disk.add(probe.measure()?);
             let request = if at == 0 {
                 answering::vote(daemon.address, &session, &asked)
@@ -74,7 +77,11 @@ pub(super) fn run(place: &Place, report: &mut Report) -> anyhow::Result<()> {
     report.times("append 512 B + fdatasync, in between", None, &disk);
     let unit = disk.median();
     report.times("the ledger alone, one writer", None, &alone);
-    report.shows("  the ledger alone against the disk", alone.median() / unit_alone.median(), "x", "");
+    let alone_ratio = alone.median() / unit_alone.median();
+    report.shows("  the ledger alone against the disk", alone_ratio, "x", "");
+    report.times("a request that does nothing (GET /health), in between", None, &nothing);
+    let least = alone_ratio + nothing.median() / unit;
+    report.shows("  both against the disk: the least that a vote can take here", least, "x", "");
     for (route, name) in routes.iter().zip(["vote", "answer by question id"]) {
         report.times(format!("{name} accepted"), None, &route.accepted);
         let ratio = route.accepted.median() / unit;

@@ -132,7 +132,10 @@ impl Session {
                 ensure(!voted, "this client has voted")?;
                 asking.ballots.push(ballot.clone());
             }
-            Event::Refused { generation, .. } => self.was_asked(*generation)?,
+            Event::Refused { generation, .. } => {
+                self.was_asked(*generation)?;
+                *self.refusals.entry(*generation).or_default() += 1;
+            }
             Event::Settled { generation, settlement } => {
                 let question = self.open_mut(*generation)?;
                 question.state = State::Settled(settlement.clone());

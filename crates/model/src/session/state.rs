@@ -420,6 +420,8 @@ pub struct Session {
     pub generation: Generation,
     /// The open questions, and the newest settled ones.
     pub questions: BTreeMap<Generation, Arc<Question>>,
+    /// How many refused votes each question's audit holds already (V5).
+    pub refusals: BTreeMap<Generation, usize>,
     /// Prompts that wait for their turn.
     pub queue: VecDeque<Prompt>,
     /// The turn that runs or was interrupted.
@@ -442,6 +444,7 @@ impl Session {
             present: BTreeSet::new(),
             generation: Generation(0),
             questions: BTreeMap::new(),
+            refusals: BTreeMap::new(),
             queue: VecDeque::new(),
             turn: None,
         }

@@ -409,6 +409,22 @@ fn v5_a_refusal_is_noted_for_a_question_that_was_asked() {
 }
 
 #[test]
+fn v5_who_is_refused_for_ever_does_not_fill_the_audit() {
+    let mut driven = on();
+    driven.prompt("p1", None);
+    driven.ask(Some("t1"), "c1", "This?");
+    driven.ask(Some("t1"), "c2", "That?");
+    let note = |generation| Command::NoteRefusal {
+        generation: Generation(generation),
+        by: by(Some("eve")),
+        reason: Forbidden::DesignatedMismatch,
+    };
+    let noted = (0..1000).filter(|_| !driven.names(note(1)).is_empty()).count();
+    assert_eq!(noted, 256);
+    assert_eq!(driven.names(note(2)), ["refused"], "each question has its own");
+}
+
+#[test]
 fn d6_a_deleted_session_closes_its_questions_and_takes_nothing_more() {
     let mut driven = on();
     driven.prompt("p1", None);

@@ -17,6 +17,9 @@ use crate::session::state::{Answerer, CloseCause, Decision, Question, Session, S
 /// Most surfaces that a question remembers: there are a handful of kinds, and what names more says nothing.
 const MAX_SURFACES: usize = 16;
 
+/// Most refused votes that the audit of one question holds: a client that tries for ever must not fill the disk.
+const MAX_REFUSALS: usize = 256;
+
 pub(super) struct Vote {
     pub voter: Voter,
     pub by: Answerer,
@@ -84,7 +87,8 @@ pub(super) fn answer(
     settle(session, question, decision, answer.voter, answer.by, answer.response, context)
 }
 
-/// Notes for the audit that somebody tried who may not (V5). The question may be older than what is kept.
+/// Notes for the audit that somebody tried who may not (V5), up to [`MAX_REFUSALS`] a question. The question may be older
+/// than what is kept.
 pub(super) fn note_refusal(
     session: &Session,
     generation: Generation,
@@ -93,6 +97,9 @@ pub(super) fn note_refusal(
 ) -> Result<Vec<Event>, Rejection> {
     if generation == Generation(0) || generation > session.generation {
         return Err(Rejection::UnknownQuestion);
+    }
+    if session.refusals.get(&generation).is_some_and(|noted| *noted >= MAX_REFUSALS) {
+        return Ok(Vec::new());
     }
     Ok(vec![Event::Refused { generation, by, reason }])
 }
