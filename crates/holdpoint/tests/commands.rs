@@ -330,7 +330,9 @@ async fn i8_the_inbox_and_one_question() {
         .collect();
     assert_eq!(ids, ["q_zz", "q_aa"]);
     let output = run(&fake.url, &["question", "q_aa", "--json"]).await;
-    assert_eq!(json_lines(&output), [colour("q_aa")]);
+    let mut whole = colour("q_aa");
+    whole["page"] = json!(format!("{}/q/q_aa", fake.url));
+    assert_eq!(json_lines(&output), [whole]);
     let output = run(&fake.url, &["inbox"]).await;
     assert!(out(&output).starts_with("ID"), "{}", out(&output));
     let output = run(&fake.url, &["inbox", "q_"]).await;

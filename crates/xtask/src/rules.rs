@@ -1,4 +1,5 @@
-//! Which rules have tests: a test that pins a rule carries its id at the start of its name, `r18_…`.
+//! Which rules have tests: a test that pins a rule carries its id at the start of its name, `r18_…`, in Rust and in the
+//! tests of the page.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,15 +11,23 @@ const PARTS: [&str; 9] = ["q", "e", "s", "r", "v", "d", "h", "c", "i"];
 /// The tests of each rule that has any, by the rule's id (`R18`).
 pub fn tests_by_rule(root: &Path) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in crate::files(root, &[".rs"]) {
+    for path in crate::files(root, &[".rs", ".mjs"]) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
-        for name in text.lines().filter_map(function) {
+        let is_rust = path.extension().is_some_and(|extension| extension == "rs");
+        for name in text.lines().filter_map(if is_rust { function } else { named_test }) {
             for rule in ids(name) {
                 found.entry(rule).or_default().push(name.to_owned());
             }
         }
     }
     found
+}
+
+/// The name of a test of Node.js.
+fn named_test(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("test(")?;
+    let quote = rest.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '`'))?;
+    rest[1..].split(quote).next()
 }
 
 fn function(line: &str) -> Option<&str> {
@@ -49,12 +58,18 @@ mod tests {
         assert!(ids("retries_5_times").is_empty());
     }
 
-    /// The rules of restore, votes and the ledger, and the invariants that they rest on: none may be without a
-    /// test.
     #[test]
-    fn the_rules_of_the_main_job_have_tests() {
+    fn the_name_of_a_test_of_the_page_is_its_first_argument() {
+        assert_eq!(named_test("test('h3_h8_a_timer', async () => {"), Some("h3_h8_a_timer"));
+        assert_eq!(named_test("contest('h3_x')"), None);
+    }
+
+    /// The rules of restore, votes, the ledger and the page, and the invariants that they rest on: none may be without
+    /// a test.
+    #[test]
+    fn the_rules_have_tests() {
         let found = tests_by_rule(&crate::root());
-        let parts = [("Q", 8), ("E", 8), ("S", 3), ("R", 23), ("V", 6), ("D", 6)];
+        let parts = [("Q", 8), ("E", 8), ("S", 3), ("R", 23), ("V", 6), ("D", 6), ("H", 13)];
         let rules = parts.iter().flat_map(|(part, last)| (1..=*last).map(move |n| format!("{part}{n}")));
         let invariants = ["I1", "I2", "I3", "I4", "I6", "I7", "I8", "I10", "I11", "I12"].map(str::to_owned);
         let wanted: Vec<String> = rules.chain(invariants).collect();

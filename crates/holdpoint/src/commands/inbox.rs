@@ -17,9 +17,12 @@ pub(crate) async fn run(settings: &Settings, args: InboxArgs, ui: &mut Ui) -> Re
         let view = resolve::question(&daemon, id).await?;
         // The list has no outcome; the question itself does.
         let view = daemon.question(&view.question_id).await.unwrap_or(view);
-        ui.line(&json!(view));
+        let page = format!("{}/q/{}", daemon.url(), view.question_id);
+        let mut row = json!(view);
+        row["page"] = json!(page);
+        ui.line(&row);
         let age = render::age(view.asked_at.as_deref(), Timestamp::now());
-        let text = render::whole(&view, &age, ui.paint);
+        let text = render::whole(&view, &age, &page, ui.paint);
         ui.block(&text);
         return Ok(Exit::Ok);
     }

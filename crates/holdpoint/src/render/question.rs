@@ -122,8 +122,8 @@ fn arguments(input: &Value) -> String {
     shown
 }
 
-/// Everything about one question: `holdpoint inbox ID`.
-pub(crate) fn whole(view: &QuestionView, age: &str, paint: Paint) -> String {
+/// Everything about one question: `holdpoint inbox ID`. `page` is the address of the question in a browser.
+pub(crate) fn whole(view: &QuestionView, age: &str, page: &str, paint: Paint) -> String {
     let mut text = question(view, false, paint);
     let mut row = |name: &str, value: String| {
         text.push_str(&format!("{} {value}\n", paint.dim(&format!("{name:>10}"))))
@@ -150,6 +150,7 @@ pub(crate) fn whole(view: &QuestionView, age: &str, paint: Paint) -> String {
         let shown: Vec<String> = view.shown.iter().map(|shown| one_line(&shown.surface, 30)).collect();
         row("shown on", shown.join(", "));
     }
+    row("page", one_line(page, 400));
     if view.state == State::Open {
         text.push_str(&format!("\nanswer it with\n  {}\n", answer_command(view)));
     }
@@ -376,6 +377,7 @@ mod tests {
     use super::samples::{colour, shell, two_parts, write_file};
     use super::*;
 
+    const PAGE: &str = "http://127.0.0.1:4170/q/q_01abcdef0123";
     const PLAIN: fn() -> Paint = || Paint::new(false);
 
     #[test]
@@ -427,7 +429,7 @@ mod tests {
 
     #[test]
     fn d2_one_question_whole() {
-        insta::assert_snapshot!(whole(&colour(false), "3 h", PLAIN()), @"
+        insta::assert_snapshot!(whole(&colour(false), "3 h", PAGE, PLAIN()), @"
         ? Colour: Which colour should the header have?
             1  Red        warm and loud
             2  Pale blue  cold and calm
@@ -438,6 +440,7 @@ mod tests {
              asked 2026-03-01T10:00:00Z (3 h ago)
              state open; its session is asleep and wakes with the answer
           shown on web
+              page http://127.0.0.1:4170/q/q_01abcdef0123
 
         answer it with
           holdpoint answer q_01abcdef0123 <number or label>
@@ -446,7 +449,7 @@ mod tests {
         answered.state = State::Answered;
         answered.outcome =
             Some(json!({"answeredBy": {"name": "Ada"}, "answers": {"0": "Red"}, "status": "answered"}));
-        insta::assert_snapshot!(whole(&answered, "2 d", PLAIN()), @r#"
+        insta::assert_snapshot!(whole(&answered, "2 d", PAGE, PLAIN()), @r#"
         ? 2 questions
           [0] Colour: Which colour should the header have?
               1  Red        warm and loud
@@ -465,6 +468,7 @@ mod tests {
            outcome answers: Red
            outcome status: answered
           shown on web
+              page http://127.0.0.1:4170/q/q_01abcdef0123
         "#);
     }
 

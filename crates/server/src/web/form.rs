@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use holdpoint_engine::{AnswerRequest, EngineError, Receipt};
 use holdpoint_model::ids::{Generation, QuestionId, ResponseId};
 use holdpoint_model::session::{Answerer, Choice as Chosen, Rejection};
+use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -222,11 +223,28 @@ fn page(question: &Value, fields: &Fields, problem: Option<String>, status: Stat
 }
 
 fn context(question: &Value) -> Vec<(&'static str, String)> {
-    [("Session", "sessionTitle"), ("Workspace", "workspaceCwd"), ("Agent", "agent"), ("Asked", "askedAt")]
+    [("Session", "sessionTitle"), ("Workspace", "workspaceCwd"), ("Agent", "agent")]
         .into_iter()
         .map(|(name, key)| (name, text(question, key)))
+        .chain([("Asked", when(&text(question, "askedAt"), Timestamp::now()))])
         .filter(|(_, value)| !value.is_empty())
         .collect()
+}
+
+/// A time for people: how long ago, and which that is. In UTC: without scripts nobody knows the zone of who reads it.
+fn when(at: &str, now: Timestamp) -> String {
+    let Ok(at) = at.parse::<Timestamp>() else { return at.to_owned() };
+    let seconds = now.as_second().saturating_sub(at.as_second());
+    let count =
+        |number: i64, unit: &str| format!("{number} {unit}{} ago", if number == 1 { "" } else { "s" });
+    let ago = match seconds {
+        ..10 => "just now".to_owned(),
+        10..60 => count(seconds, "second"),
+        60..3600 => count(seconds / 60, "minute"),
+        3600..86_400 => count(seconds / 3600, "hour"),
+        _ => count(seconds / 86_400, "day"),
+    };
+    format!("{ago} ({})", at.strftime("%-d %B %Y, %H:%M UTC"))
 }
 
 fn note(question: &Value) -> Option<&'static str> {
@@ -277,6 +295,7 @@ fn over(question: &Value, status: StatusCode) -> Response {
     let who = by["name"].as_str().or_else(|| by["clientId"].as_str()).unwrap_or("somebody");
     let place = by["surface"].as_str().map(|surface| format!(" ({surface})")).unwrap_or_default();
     let at = outcome["answeredAt"].as_str().or_else(|| outcome["closedAt"].as_str()).unwrap_or_default();
+    let at = when(at, Timestamp::now());
     let (heading, line) = match question["state"].as_str() {
         Some("answered") => ("Answered", format!("By {who}{place}, {at}.")),
         Some("declined") => {
@@ -284,13 +303,14 @@ fn over(question: &Value, status: StatusCode) -> Response {
         }
         _ => {
             let cause = outcome["cause"].as_str().unwrap_or("unknown");
-            ("Closed", format!("It was closed at {at}, and nobody answered it: {}.", cause_words(cause)))
+            ("Closed", format!("It was closed {at}, and nobody answered it: {}.", cause_words(cause)))
         }
     };
-    let delivered = match (question["state"] == "closed", outcome["delivered"] == true) {
+    let on_its_way = question["state"] != "closed" && outcome["delivered"] != true;
+    let delivered = match (question["state"] == "closed", on_its_way) {
         (true, _) => None,
-        (false, true) => Some("The agent has it."),
-        (false, false) => Some("It is stored; the agent gets it next."),
+        (false, false) => Some("The agent has it."),
+        (false, true) => Some("It is stored; the agent gets it next."),
     };
     let header = |key: &String| {
         let part = key.parse::<usize>().ok().and_then(|at| parts(question).get(at));
@@ -305,6 +325,8 @@ fn over(question: &Value, status: StatusCode) -> Response {
             .collect(),
         session: question["sessionId"].as_str().map(str::to_owned),
         back: None,
+        // Until the agent has it the page looks again by itself, as a page that was asked for, not as the form once more.
+        again: on_its_way.then(|| format!("/q/{}", text(question, "questionId"))),
     };
     pages::render(status, &page)
 }
@@ -332,6 +354,7 @@ fn recorded(question: &Value) -> Response {
         answers: Vec::new(),
         session: question["sessionId"].as_str().map(str::to_owned),
         back: Some(format!("/q/{}", text(question, "questionId"))),
+        again: None,
     };
     pages::render(StatusCode::ACCEPTED, &page)
 }
@@ -363,6 +386,7 @@ fn unknown() -> Response {
         answers: Vec::new(),
         session: None,
         back: None,
+        again: None,
     };
     pages::render(StatusCode::NOT_FOUND, &page)
 }
@@ -374,6 +398,47 @@ fn failed(problem: &str) -> Response {
         answers: Vec::new(),
         session: None,
         back: None,
+        again: None,
     };
     pages::render(StatusCode::SERVICE_UNAVAILABLE, &page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_how_long_ago_and_which() {
+        let now: Timestamp = "2026-03-01T13:00:05Z".parse().unwrap();
+        for (at, expected) in [
+            ("2026-03-01T13:00:00.123Z", "just now (1 March 2026, 13:00 UTC)"),
+            ("2026-03-01T13:00:30Z", "just now (1 March 2026, 13:00 UTC)"),
+            ("2026-03-01T12:59:05Z", "1 minute ago (1 March 2026, 12:59 UTC)"),
+            ("2026-03-01T10:00:00Z", "3 hours ago (1 March 2026, 10:00 UTC)"),
+            ("2026-02-27T13:00:00Z", "2 days ago (27 February 2026, 13:00 UTC)"),
+            ("yesterday", "yesterday"),
+        ] {
+            assert_eq!(when(at, now), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn d3_a_page_looks_again_until_the_agent_has_the_answer() {
+        for (state, delivered, again) in [
+            ("answered", false, true),
+            ("answered", true, false),
+            ("declined", false, true),
+            ("closed", false, false),
+        ] {
+            let question = json!({
+                "questionId": "q_01", "title": "Which?", "state": state, "sessionId": "s",
+                "outcome": { "delivered": delivered, "cause": "timed_out" },
+            });
+            let body = over(&question, StatusCode::OK).into_body();
+            let page = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+            let page = String::from_utf8(page.to_vec()).unwrap();
+            let looks = page.contains(r#"<meta http-equiv="refresh" content="3; url=/q/q_01">"#);
+            assert_eq!(looks, again, "{state} {delivered}: {page}");
+        }
+    }
 }

@@ -67,6 +67,8 @@ pub(super) struct OutcomePage {
     pub(super) session: Option<String>,
     /// The question's page, where it makes sense to go back to it.
     pub(super) back: Option<String>,
+    /// The address that is loaded anew every few seconds, while something is still to come.
+    pub(super) again: Option<String>,
 }
 
 #[derive(Template)]
