@@ -15,8 +15,9 @@ pub type Reply<T> = Pin<Box<dyn Future<Output = T> + Send + 'static>>;
 pub enum Urgency {
     /// Somebody does: commit as soon as the writer can, together with whatever else waits.
     Now,
-    /// Nobody does, and losing it in a crash loses nothing that cannot be found again: it rides with the next
-    /// urgent commit, or goes alone a moment later. It never causes an fsync of its own while others come.
+    /// Nobody does, and losing it in a crash of the machine loses nothing that cannot be found again: it rides with the
+    /// next urgent commit, or is written alone a moment later, without an fsync of its own; the next urgent commit
+    /// makes it durable.
     Lazy,
 }
 
@@ -185,7 +186,8 @@ pub enum ReadError {
 pub trait Ledger: Send + Sync + 'static {
     /// Commits events. The append has its place in the order when this function returns, not only when the
     /// future is polled: two calls one after the other are committed in that order. The future ends when the
-    /// events are durable (I1), or says why they are not. Dropping it changes nothing.
+    /// events are durable (I1) – of a lazy append, when they are stored: see [`Urgency::Lazy`] –, or says why they are
+    /// not. Dropping it changes nothing.
     fn append(&self, append: Append) -> Reply<Result<(), AppendError>>;
 
     /// Every event of a session, oldest first; empty where there is no such session. Sees every append that

@@ -375,3 +375,17 @@ pub(super) fn log_frames(connection: &Connection) -> rusqlite::Result<i64> {
 pub(super) fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
     connection.prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?.query_row([], |_| Ok(()))
 }
+
+/// Moves all of the log into the file, syncs that, and has the next commit begin the log again.
+pub(super) fn begin_log_anew(connection: &Connection) -> rusqlite::Result<()> {
+    let (busy, frames, moved): (bool, i64, i64) = connection
+        .prepare_cached("PRAGMA wal_checkpoint(RESTART)")?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    if busy || frames != moved {
+        return Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+            Some(format!("{moved} of {frames} frames of the log could be moved")),
+        ));
+    }
+    Ok(())
+}

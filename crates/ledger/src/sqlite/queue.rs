@@ -37,6 +37,15 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<(), AppendError>>,
 }
 
+/// What is committed together.
+pub(super) struct Batch {
+    /// In the order in which they came.
+    pub(super) jobs: Vec<Job>,
+    /// Whether the commit waits for the disk: somebody waits for one of them, or it is the last. A lazy one alone
+    /// causes no fsync; the next commit that does one makes it durable too.
+    pub(super) durable: bool,
+}
+
 /// The queue. One thread takes from it.
 #[derive(Default)]
 pub(super) struct Queue {
@@ -96,7 +105,7 @@ impl Queue {
 
     /// The next batch: everything that waits, up to a limit, once something urgent does, or something lazy has
     /// waited long enough. `None` when the queue is shut and empty.
-    pub(super) fn take(&self) -> Option<Vec<Job>> {
+    pub(super) fn take(&self) -> Option<Batch> {
         let mut state = self.lock();
         loop {
             let shutting = state.phase != Phase::Open;
@@ -106,7 +115,9 @@ impl Queue {
                 Some(front) => {
                     let waited = front.since.elapsed();
                     if shutting || state.urgent > 0 || waited >= LAZY || state.bytes > MAX_LAZY_BYTES {
-                        return Some(state.batch());
+                        let jobs = state.batch();
+                        let urgent = jobs.iter().any(|job| job.urgency == Urgency::Now);
+                        return Some(Batch { jobs, durable: urgent || shutting });
                     }
                     let rest = LAZY - waited;
                     state = self.news.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use super::apply::{self, Applied, ApplyError, Memory, Places};
 use super::open::{self, Meta, Opened};
-use super::queue::{Job, Queue};
+use super::queue::{Batch, Job, Queue};
 use crate::contract::AppendError;
 
 /// The writer's side of the file.
@@ -25,6 +25,8 @@ pub(super) struct Writer {
     /// Where the sessions of a batch were whose commit failed: until a new connection has shown that they still
     /// are, nothing is committed.
     doubt: Option<Places>,
+    /// There are commits that no fsync has followed yet.
+    unsynced: bool,
     /// The last batch was refused: said once in the log, not with every batch of a day on a full disk.
     failing: bool,
     #[cfg(test)]
@@ -50,6 +52,7 @@ impl Writer {
             counted: false,
             memory: Memory::default(),
             doubt: None,
+            unsynced: false,
             failing: false,
             #[cfg(test)]
             faults,
@@ -71,9 +74,9 @@ impl Writer {
         if let Err(error) = writer.settle() {
             tracing::error!(%error, dir = %writer.dir, "cannot make the new ledger durable; the first commit tries again");
         }
-        while let Some(batch) = queue.take() {
-            let outcomes = writer.commit(&batch);
-            for (job, outcome) in batch.into_iter().zip(outcomes) {
+        while let Some(Batch { jobs, durable }) = queue.take() {
+            let outcomes = if durable { writer.commit(&jobs) } else { writer.commit_unsynced(&jobs) };
+            for (job, outcome) in jobs.into_iter().zip(outcomes) {
                 // Nobody may be waiting any more; the commit stands all the same.
                 let _ = job.reply.send(outcome);
             }
@@ -87,6 +90,25 @@ impl Writer {
             self.fresh = false;
         }
         Ok(())
+    }
+
+    /// Commits a batch for which nobody waits, without an fsync. A crash of the process loses none of it; one of the
+    /// machine loses it whole, or keeps it: the log's checksums leave nothing between, and the next commit with an
+    /// fsync, of the same log, makes it durable too.
+    fn commit_unsynced(&mut self, batch: &[Job]) -> Vec<Outcome> {
+        let set = |writer: &Self, mode: &str| writer.connection.pragma_update(None, "synchronous", mode);
+        if let Err(error) = set(self, "NORMAL") {
+            tracing::warn!(%error, "a commit that could do without an fsync has one");
+            return self.commit(batch);
+        }
+        let was_unsynced = self.unsynced;
+        let outcomes = self.commit(batch);
+        self.unsynced = was_unsynced || outcomes.iter().any(Result::is_ok);
+        if let Err(error) = set(self, "FULL") {
+            tracing::error!(%error, "the ledger's connection is replaced: it would not wait for the disk");
+            self.doubt.get_or_insert_default();
+        }
+        outcomes
     }
 
     /// Commits a batch; the answers are in its order.
@@ -111,6 +133,7 @@ impl Writer {
                     tracing::info!("the ledger can commit again");
                 }
                 self.memory.committed(places);
+                self.unsynced = false;
                 return outcomes;
             }
             // Not reached: with savepoints a refusal is an outcome.
@@ -224,6 +247,13 @@ impl Writer {
             return Err(format!(
                 "{path} was replaced by another ledger under the running daemon; start it again"
             ));
+        }
+        if self.unsynced {
+            // The fsync that failed may have been the one for them too, and the system does not try again: what is
+            // not on the disk would be a hole in the log, and all behind it lost. From the file they are safe, and the
+            // log begins anew.
+            open::begin_log_anew(&fresh).map_err(|error| error.to_string())?;
+            self.unsynced = false;
         }
         fresh
             .execute_batch("BEGIN IMMEDIATE; UPDATE meta SET heals = heals + 1 WHERE ref = 1; COMMIT")

@@ -45,6 +45,31 @@ async fn i1_a_failed_commit_acknowledges_nothing_and_heals() {
     assert_eq!(events_of(&dir.open(), &book).await, book.version);
 }
 
+/// What was committed without an fsync is not left in a log that a failed one may have made holes in.
+#[tokio::test]
+async fn i1_after_a_failed_fsync_the_log_begins_anew_where_something_was_not_synced() {
+    for unsynced in [false, true] {
+        let dir = Dir::new();
+        let (ledger, faults) = dir.open_faulty();
+        let mut book = Book::new("s");
+        fill(&ledger, &mut book, 3).await;
+        if unsynced {
+            let mut later = book.title(5, "later");
+            later.urgency = crate::contract::Urgency::Lazy;
+            ledger.append(later).await.unwrap();
+        }
+        // The salts in the log's header are new whenever it begins anew.
+        let salts = || std::fs::read(dir.log()).unwrap()[16..24].to_vec();
+        let before = salts();
+        fail_commits(&faults, 1);
+        unavailable(&ledger.append(book.clone().title(6, "refused")).await);
+        fill(&ledger, &mut book, 1).await;
+        assert_eq!(salts() != before, unsynced);
+        ledger.shut().await;
+        assert_eq!(events_of(&dir.open(), &book).await, book.version);
+    }
+}
+
 /// While the disk refuses, everything is refused; the number of the run is in the file with the first commit.
 #[tokio::test]
 async fn a_disk_that_keeps_refusing_is_asked_again_with_every_batch() {

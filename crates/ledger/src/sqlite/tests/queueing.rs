@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
-use super::super::queue::{Job, Queue};
+use super::super::queue::{Batch, Job, Queue};
 use crate::conformance::sample::Book;
 use crate::contract::{AppendError, Urgency};
 use crate::encode;
@@ -24,8 +24,8 @@ fn push(queue: &Queue, name: &str, urgency: Urgency) -> Answer {
     answer
 }
 
-fn names(batch: &[Job]) -> Vec<&str> {
-    batch.iter().map(|job| job.append.session.as_str()).collect()
+fn names(batch: &Batch) -> Vec<&str> {
+    batch.jobs.iter().map(|job| job.append.session.as_str()).collect()
 }
 
 /// One commit for everything that waits, in the order in which it came.
@@ -39,7 +39,9 @@ fn lazy_ones_ride_with_the_next_urgent_one() {
         push(&queue, "d", Urgency::Now),
         push(&queue, "e", Urgency::Lazy),
     ];
-    assert_eq!(names(&queue.take().unwrap()), ["a", "b", "c", "d", "e"]);
+    let batch = queue.take().unwrap();
+    assert_eq!(names(&batch), ["a", "b", "c", "d", "e"]);
+    assert!(batch.durable);
 }
 
 #[test]
@@ -49,7 +51,9 @@ fn lazy_ones_alone_go_when_they_have_waited_or_are_many() {
     old.since = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
     queue.push(old).unwrap();
     let _answer = push(&queue, "new", Urgency::Lazy);
-    assert_eq!(names(&queue.take().unwrap()), ["old", "new"]);
+    let batch = queue.take().unwrap();
+    assert_eq!(names(&batch), ["old", "new"]);
+    assert!(!batch.durable, "nobody waits for it");
 
     let (large, _answer) = job("large", Urgency::Lazy, 2 * 1024 * 1024);
     queue.push(large).unwrap();
@@ -58,7 +62,9 @@ fn lazy_ones_alone_go_when_they_have_waited_or_are_many() {
     // None of them has waited, but the queue is shut.
     let _answer = push(&queue, "last", Urgency::Lazy);
     drop(queue.shut());
-    assert_eq!(names(&queue.take().unwrap()), ["last"]);
+    let batch = queue.take().unwrap();
+    assert_eq!(names(&batch), ["last"]);
+    assert!(batch.durable, "nothing comes after it");
     assert!(queue.take().is_none());
 }
 
@@ -70,7 +76,7 @@ fn a_batch_is_bounded_and_the_rest_keeps_its_order() {
     let _answers: Vec<_> = all.iter().map(|name| push(&queue, name, Urgency::Now)).collect();
     let first = queue.take().unwrap();
     let rest = queue.take().unwrap();
-    assert_eq!((first.len(), rest.len()), (1024, 476));
+    assert_eq!((first.jobs.len(), rest.jobs.len()), (1024, 476));
     assert_eq!([names(&first), names(&rest)].concat(), all);
 
     // By bytes; one that is larger than the bound goes alone.
@@ -78,7 +84,7 @@ fn a_batch_is_bounded_and_the_rest_keeps_its_order() {
     for (name, size) in all.iter().zip(sizes) {
         queue.push(job(name, Urgency::Now, size * 1024 * 1024).0).unwrap();
     }
-    let batches: Vec<usize> = (0..4).map(|_| queue.take().unwrap().len()).collect();
+    let batches: Vec<usize> = (0..4).map(|_| queue.take().unwrap().jobs.len()).collect();
     assert_eq!(batches, [1, 1, 1, 3]);
 }
 
@@ -95,7 +101,7 @@ fn too_much_is_refused_at_once() {
     };
     assert_eq!(answers.len(), 16 * 1024);
     assert!(matches!(&refused, AppendError::Unavailable(why) if why.contains("overloaded")), "{refused}");
-    while !queue.take().unwrap().is_empty() {
+    while !queue.take().unwrap().jobs.is_empty() {
         answers.drain(..1024);
         if answers.is_empty() {
             break;
