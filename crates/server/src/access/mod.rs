@@ -50,16 +50,43 @@ impl Gate {
         Self { token, logins, rates: config.rate_limit.then(RateLimits::default) }
     }
 
-    /// Whether a request may come in: nobody needs a token, or it has the token, or a login.
-    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
-        self.token.as_ref().is_none_or(|token| bearer_matches(headers, token) || self.logins.admits(headers))
+    /// By what a request comes in.
+    fn pass(&self, headers: &HeaderMap) -> Pass {
+        match &self.token {
+            None => Pass::Free,
+            Some(token) if bearer_matches(headers, token) => Pass::Token,
+            Some(_) if self.logins.admits(headers) => Pass::Login,
+            Some(_) => Pass::None,
+        }
     }
 
-    /// Whether a request that changes something may: a browser sends a login along with what another site makes it
-    /// send, so then the page that it comes from must be ours.
-    fn admits_change(&self, foreign: bool, headers: &HeaderMap) -> bool {
-        let has_token = |token| bearer_matches(headers, token);
-        self.token.as_ref().is_none_or(has_token) || (!foreign && headers.contains_key(header::ORIGIN))
+    /// Whether a request may come in.
+    pub(crate) fn admits(&self, headers: &HeaderMap) -> bool {
+        self.pass(headers) != Pass::None
+    }
+}
+
+/// By what a request comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    /// The daemon has no token, so nobody needs one.
+    Free,
+    /// It has the token.
+    Token,
+    /// It is of a browser that is logged in.
+    Login,
+    /// Nothing.
+    None,
+}
+
+impl Pass {
+    /// Whether a request that changes something must come from a page of ours: a browser sends a login along with
+    /// what another site makes it send.
+    fn needs_our_page(self) -> bool {
+        match self {
+            Self::Free | Self::Token => false,
+            Self::Login | Self::None => true,
+        }
     }
 }
 
@@ -87,10 +114,12 @@ async fn admitted(app: &App, foreign: bool, mut request: Request, next: Next) ->
     let path = request.uri().path();
     let open = path == "/health" && !app.config.require_auth && app.config.address.ip().is_loopback();
     let public = app.config.web != Web::Off && web::is_public(path);
-    if !open && !public && !app.gate.admits(request.headers()) {
+    let pass = app.gate.pass(request.headers());
+    if !open && !public && pass == Pass::None {
         return ApiError::bare(StatusCode::UNAUTHORIZED, "Unauthorized").into_response();
     }
-    if !request.method().is_safe() && !app.gate.admits_change(foreign, request.headers()) {
+    let our_page = !foreign && request.headers().contains_key(header::ORIGIN);
+    if !request.method().is_safe() && pass.needs_our_page() && !our_page {
         let problem = "a browser that is logged in must send this from the daemon's own page";
         return ApiError::new(StatusCode::FORBIDDEN, "origin_required", problem).into_response();
     }
