@@ -150,11 +150,10 @@ impl Finder {
         }
         let of_record = record.tool_result.as_ref().and_then(|result| result.call_id.as_ref());
         for response in message.responses() {
-            let result = match record.cause() {
-                Some(Cause::Declined) if response.name == TOOL_NAME => TailResult::Declined,
-                Some(Cause::Cancelled) => TailResult::Cancelled,
-                Some(Cause::OrphanRepair) => TailResult::Repaired,
-                _ => TailResult::Other,
+            let result = match record.cause().map_or(TailResult::Other, Cause::tail_result) {
+                // Only questions are declined: what else a file calls so has ended in some other way.
+                TailResult::Declined if response.name != TOOL_NAME => TailResult::Other,
+                result => result,
             };
             self.results.push(Found {
                 id: response.id.as_ref().or(of_record).cloned(),

@@ -255,12 +255,7 @@ impl Turn {
         outcome: Outcome,
     ) -> Result<(), StoreError> {
         let call = &mut batch.calls[at];
-        let result = match outcome.cause {
-            Cause::Declined => TailResult::Declined,
-            Cause::Cancelled => TailResult::Cancelled,
-            Cause::OrphanRepair => TailResult::Repaired,
-            _ => TailResult::Other,
-        };
+        let result = outcome.cause.tail_result();
         let record = self.scribe.result(&call.id, &call.name, outcome);
         let record = self.store.append(record, Durability::Fsync).await?;
         call.result = Some(result);

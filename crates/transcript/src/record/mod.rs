@@ -5,6 +5,7 @@ mod read;
 
 use holdpoint_model::history::Content;
 use holdpoint_model::ids::{CallId, PromptId, RecordId, SessionId};
+use holdpoint_model::restore::TailResult;
 use serde_json::{Map, Value, json};
 
 pub(crate) use read::{read_contents, read_line, read_slim, whole_prefix};
@@ -119,6 +120,18 @@ impl Cause {
     /// Reads a name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cause| cause.as_str() == text)
+    }
+
+    /// What it means for the end of a transcript that the call ended so.
+    pub fn tail_result(self) -> TailResult {
+        match self {
+            Self::Declined => TailResult::Declined,
+            Self::Cancelled => TailResult::Cancelled,
+            Self::OrphanRepair => TailResult::Repaired,
+            Self::Answered | Self::TimedOut | Self::NotAllowed | Self::Policy | Self::Invalid | Self::Ran => {
+                TailResult::Other
+            }
+        }
     }
 }
 
