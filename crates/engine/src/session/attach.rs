@@ -401,7 +401,7 @@ fn told_requests(frames: &[&Arc<Frame>]) -> BTreeSet<String> {
     let asked = frames.iter().filter(|frame| frame.kind == "permission_request");
     asked
         .filter_map(|frame| {
-            let event: Value = serde_json::from_str(frame.raw().get()).ok()?;
+            let event: Value = serde_json::from_slice(&frame.json).ok()?;
             event["data"]["requestId"].as_str().map(str::to_owned)
         })
         .collect()
