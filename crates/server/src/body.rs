@@ -29,8 +29,8 @@ pub(crate) struct MaybeObject(pub(crate) Map<String, Value>);
 impl<S: Send + Sync> FromRequest<S> for Object {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match read(request, state).await? {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        match read(request).await? {
             Some(Value::Object(map)) => Ok(Self(clean(map))),
             _ => Err(ApiError::bad("the body must be a JSON object")),
         }
@@ -40,15 +40,15 @@ impl<S: Send + Sync> FromRequest<S> for Object {
 impl<S: Send + Sync> FromRequest<S> for MaybeObject {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        match read(request, state).await? {
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        match read(request).await? {
             Some(Value::Object(map)) => Ok(Self(clean(map))),
             _ => Ok(Self(Map::new())),
         }
     }
 }
 
-async fn read<S: Send + Sync>(request: Request, _: &S) -> Result<Option<Value>, ApiError> {
+async fn read(request: Request) -> Result<Option<Value>, ApiError> {
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let too_large =
         announced.and_then(|length| length.parse().ok()).is_some_and(|length: u64| length > MAX_BODY as u64);
