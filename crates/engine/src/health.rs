@@ -34,13 +34,6 @@ pub struct LedgerHealth {
     pub unreadable: Option<Trouble>,
 }
 
-impl LedgerHealth {
-    /// Whether nothing is known to be wrong.
-    pub fn is_ok(&self) -> bool {
-        self.refusing.is_none() && self.unreadable.is_none()
-    }
-}
-
 /// A ledger whose failures are noted.
 pub(crate) struct Watched {
     inner: Arc<dyn Ledger>,
