@@ -376,7 +376,7 @@ impl Engine {
             late_answer(&question, answer.generation, answer.choice, response)?;
             let delivery = if question.delivered { "delivered" } else { "stored" };
             let response = response.map(AsRef::as_ref);
-            return Ok(Receipt::Settled(question_wire::receipt(&question, response, delivery)));
+            return Ok(Receipt::Settled(question_wire::receipt(&question, response, Some(delivery))));
         }
         self.wake(&row.session.session, |reply| Msg::Answer(id.clone(), answer, reply)).await
     }

@@ -179,22 +179,20 @@ impl Actor {
         let Some(question) = self.state.question(&id) else {
             return Err(Rejection::UnknownQuestion.into());
         };
-        let delivery = if question.delivered {
+        // Of one that is still open nothing is on its way to the agent yet.
+        let delivery = (!question.is_open()).then_some(if question.delivered {
             "delivered"
         } else if matches!(self.link, Link::Up { .. }) {
             "delivering"
         } else {
             "waking"
-        };
+        });
         let mut receipt = wire::receipt(question, response.as_ref().map(AsRef::as_ref), delivery);
         if !question.is_open() {
             return Ok((Receipt::Settled(receipt), events));
         }
-        // Nothing is on its way to the agent yet; and of one client the first vote stands.
+        // Of one client the first vote stands.
         receipt["counted"] = json!(events.iter().any(|event| matches!(event, Event::Voted { .. })));
-        if let Some(fields) = receipt.as_object_mut() {
-            fields.shift_remove("delivery");
-        }
         Ok((Receipt::Recorded(receipt), events))
     }
 

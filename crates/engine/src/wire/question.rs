@@ -263,8 +263,9 @@ fn add_outcome(item: &mut Value, question: &Question) {
     item["outcome"] = verdict;
 }
 
-/// The receipt of an answer (D2).
-pub fn receipt(question: &Question, response: Option<&str>, delivery: &str) -> Value {
+/// The receipt of an answer (D2). `delivery` is where the answer is on its way to the agent; there is none while
+/// nothing is.
+pub fn receipt(question: &Question, response: Option<&str>, delivery: Option<&str>) -> Value {
     let mut receipt = json!({
         "status": state_word(question),
         "questionId": question.id,
@@ -274,6 +275,8 @@ pub fn receipt(question: &Question, response: Option<&str>, delivery: &str) -> V
         receipt["responseId"] = json!(response);
     }
     add_verdict(&mut receipt, question);
-    receipt["delivery"] = json!(delivery);
+    if let Some(delivery) = delivery {
+        receipt["delivery"] = json!(delivery);
+    }
     receipt
 }
