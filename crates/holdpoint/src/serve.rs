@@ -158,12 +158,14 @@ pub(crate) fn run(args: ServeArgs) -> ExitCode {
 /// Transcripts beside an empty ledger: somebody took the ledger away, or only editors have used the directory so far.
 async fn tell_of_a_lost_ledger(ledger: &SqliteLedger, data_dir: &Utf8Path) {
     let any = SessionFilter { limit: 1, ..SessionFilter::default() };
-    let empty = ledger.sessions(any).await.is_ok_and(|rows| rows.is_empty());
+    if !ledger.sessions(any).await.is_ok_and(|rows| rows.is_empty()) {
+        return;
+    }
     let transcript = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.path().extension().is_some_and(|kind| kind == "jsonl"))
     };
     let mut entries = std::fs::read_dir(data_dir.join("sessions")).into_iter().flatten();
-    if empty && entries.any(transcript) {
+    if entries.any(transcript) {
         tracing::warn!(
             %data_dir,
             "there are transcripts here, but the ledger is empty: if it was lost, put a backup in its place; answers that \
