@@ -11,7 +11,7 @@ use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, QuestionId, R
 use holdpoint_model::session::{CloseCause, Info, Rejection, late_answer};
 use holdpoint_transcript::ReadError as TranscriptError;
 use holdpoint_transcript::replay::{Direction, Finalise, PageRequest};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::bus::{Cursor, Subscription};
@@ -392,15 +392,8 @@ impl Engine {
         backward: bool,
         limit: usize,
     ) -> Result<holdpoint_transcript::replay::Page, TranscriptOrEngine> {
-        let (mut spare, mut running) = (std::collections::BTreeSet::new(), false);
-        if let Some(handle) = self.shared.find(id) {
-            let (reply, answer) = oneshot::channel();
-            if handle.send(Msg::Row(reply)).await.is_ok()
-                && let Ok(Some(status)) = answer.await
-            {
-                running = status["hasActivePrompt"] == json!(true);
-            }
-        }
+        let mut spare = std::collections::BTreeSet::new();
+        let running = self.is_at_work(id).await;
         if self.shared.config.restore && !running {
             // What a load would ask again is shown as waiting, not as failed: by the end of the file, since that is
             // what a load goes by (R4). Where it cannot be read, the page below says why.

@@ -138,13 +138,7 @@ impl Engine {
 
     async fn session_row(&self, row: &SessionRow) -> Result<Value, EngineError> {
         let live = match self.shared.find(&row.session) {
-            Some(handle) => {
-                let (reply, answer) = oneshot::channel();
-                match handle.send(Msg::Row(reply)).await {
-                    Ok(()) => answer.await.unwrap_or_default(),
-                    Err(_) => None,
-                }
-            }
+            Some(handle) => handle.row().await,
             None => None,
         };
         if let Some(mut live) = live {
@@ -201,12 +195,9 @@ impl Engine {
             ..Activity::default()
         };
         for (_, handle) in self.shared.all() {
-            let (reply, answer) = oneshot::channel();
-            if handle.send(Msg::Row(reply)).await.is_ok()
-                && let Ok(Some(status)) = answer.await
-            {
+            if let Some(status) = handle.row().await {
                 activity.sessions += 1;
-                activity.running += usize::from(status["hasActivePrompt"] == json!(true));
+                activity.running += usize::from(is_at_work(&status));
                 activity.clients += status["clientCount"].as_u64().unwrap_or(0) as usize;
                 activity.unseen += status["unseenCount"].as_u64().unwrap_or(0) as usize;
                 let at = status["updatedAt"].as_str().and_then(crate::wire::read_iso);
@@ -225,18 +216,27 @@ impl Engine {
         let filter =
             QuestionFilter { state: StateFilter::Undelivered, limit: 1000, ..QuestionFilter::default() };
         let rows = self.shared.ledger.questions(filter).await?;
-        let mut waiting = 0;
+        let mut owed: HashMap<&SessionId, usize> = HashMap::new();
         for row in rows.iter().filter(|row| !row.session.deleted) {
-            waiting += usize::from(!self.is_at_work(&row.session.session).await);
+            *owed.entry(&row.session.session).or_default() += 1;
+        }
+        let mut waiting = 0;
+        for (session, count) in owed {
+            if !self.is_at_work(session).await {
+                waiting += count;
+            }
         }
         Ok(waiting)
     }
 
     /// Whether a turn of the session runs or waits.
-    async fn is_at_work(&self, session: &SessionId) -> bool {
+    pub(super) async fn is_at_work(&self, session: &SessionId) -> bool {
         let Some(handle) = self.shared.find(session) else { return false };
-        let (reply, answer) = oneshot::channel();
-        handle.send(Msg::Row(reply)).await.is_ok()
-            && answer.await.is_ok_and(|row| row.is_some_and(|row| row["hasActivePrompt"] == json!(true)))
+        handle.row().await.is_some_and(|row| is_at_work(&row))
     }
+}
+
+/// Whether a live session's row says that a turn of it runs or waits.
+fn is_at_work(row: &Value) -> bool {
+    row["hasActivePrompt"] == json!(true)
 }

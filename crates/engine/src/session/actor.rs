@@ -10,7 +10,7 @@ use holdpoint_ledger::AppendError;
 use holdpoint_model::ids::{ClientId, Generation, Micros, PromptId, RequestId, SessionId};
 use holdpoint_model::session::{Command, Info};
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::attach::ReadDone;
@@ -43,6 +43,13 @@ impl Handle {
     /// Sends a message. `Err` gives it back: the actor has ended, and a new one may be started.
     pub(crate) async fn send(&self, msg: Msg) -> Result<(), Msg> {
         self.mailbox.send(msg).await.map_err(|error| error.0)
+    }
+
+    /// The session's row in lists; `None` where it is not live.
+    pub(crate) async fn row(&self) -> Option<Value> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Msg::Row(reply)).await.ok()?;
+        answer.await.ok().flatten()
     }
 }
 
