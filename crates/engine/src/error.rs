@@ -19,8 +19,8 @@ pub enum EngineError {
     /// A session with this id exists.
     #[error("session {0} exists already")]
     SessionExists(SessionId),
-    /// The session is being closed.
-    #[error("session {0} is being closed")]
+    /// The session was being closed when the request came; it is stored.
+    #[error("session {0} is being closed; load or resume it to go on")]
     Closing(SessionId),
     /// The session is being restored by another action.
     #[error("session {session} is being restored by {active}; try {requested} again in a moment")]

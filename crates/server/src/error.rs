@@ -210,3 +210,24 @@ fn rejected(rejection: &Rejection) -> ApiError {
         Rejection::StaleLife => new(StatusCode::CONFLICT, "stale_agent"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_model::ids::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn a2_a_session_that_is_put_away_is_a_404_with_a_code_of_its_own() {
+        let error = ApiError::from(EngineError::Closing(SessionId::new("s").unwrap()));
+        assert_eq!(error.status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            error.body,
+            json!({
+                "error": "session s is being closed; load or resume it to go on",
+                "code": "session_closing",
+                "sessionId": "s",
+            })
+        );
+    }
+}

@@ -148,6 +148,8 @@ pub(crate) struct Actor {
     pub(super) last_activity: Instant,
     /// Set when the actor shall end.
     pub(super) ended: bool,
+    /// It ends because the session is put away, and stays stored: who comes meanwhile is told so.
+    pub(super) closing: bool,
     /// The agent's request that is being decided.
     pub(super) incoming: Option<(RequestId, Box<dyn Respond>)>,
     /// Requests that could not be stored, and when to try again.
@@ -209,6 +211,7 @@ impl Actor {
             retry_at: None,
             last_activity: Instant::now(),
             ended: false,
+            closing: false,
             incoming: None,
             stalled: Vec::new(),
             stalled_until: None,
@@ -256,6 +259,8 @@ impl Actor {
                         msg.refuse(&EngineError::NotLive(id));
                     }
                 });
+            } else if self.closing {
+                msg.refuse(&EngineError::Closing(self.id.clone()));
             } else {
                 msg.refuse(&EngineError::NotLive(self.id.clone()));
             }

@@ -366,6 +366,7 @@ impl Actor {
 
     /// The agent drops the session, the stream ends, and the actor with it.
     pub(super) async fn put_away(&mut self, reason: &'static str, by: Option<&ClientId>) {
+        self.closing = !self.state.deleted;
         if let Link::Up { agent, .. } = &self.link {
             // Its writes must be done before another process opens the file; it bounds the wait itself.
             agent.close(&self.id).await;

@@ -7,6 +7,7 @@ mod access;
 mod asker;
 mod audit;
 mod bounds;
+mod closing;
 mod grammar;
 mod health;
 mod inbox;

@@ -19,7 +19,7 @@ use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, Web,
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 /// Longer than anything here takes; what does not end by then hangs.
@@ -340,12 +340,29 @@ impl Response {
 
 /// Agents that take everything up and end every prompt at once.
 #[derive(Default)]
-struct Idle {
+pub(crate) struct Idle {
     agent: Arc<IdleAgent>,
+}
+
+impl Idle {
+    /// Such that let go of a session only when they may.
+    pub(crate) fn held_by(hold: Arc<Hold>) -> Self {
+        Self { agent: Arc::new(IdleAgent { hold: Some(hold), ..IdleAgent::default() }) }
+    }
+}
+
+/// What holds an agent that is asked to let go of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Hold {
+    /// It was asked to.
+    pub(crate) asked: Notify,
+    /// It may.
+    pub(crate) may: Notify,
 }
 
 #[derive(Default)]
 struct IdleAgent {
+    hold: Option<Arc<Hold>>,
     info: AgentInfo,
     sinks: Mutex<HashMap<SessionId, mpsc::Sender<FromAgent>>>,
 }
@@ -400,7 +417,13 @@ impl Agent for IdleAgent {
     fn cancel(&self, _: &SessionId) {}
 
     fn close(&self, _: &SessionId) -> Reply<()> {
-        Box::pin(async {})
+        let hold = self.hold.clone();
+        Box::pin(async move {
+            if let Some(hold) = hold {
+                hold.asked.notify_one();
+                hold.may.notified().await;
+            }
+        })
     }
 
     fn set_mode(&self, _: &SessionId, _: &str) -> Reply<Result<(), AgentError>> {
