@@ -423,6 +423,25 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(std::time::Duration::from_secs(60), future).await.expect("it comes at last")
 }
 
+/// What tells the daemon that the agent would ask again.
+pub(crate) const HINT: &str = "qwen.daemon.restoreAskUserQuestion";
+
+pub(crate) fn hinted(loaded: &Value) -> bool {
+    loaded["_meta"][HINT] == json!(true)
+}
+
+/// Runs a session until it asks, and kills the agent there. The session's id.
+pub(crate) async fn ask_and_die(place: &Place, parts: Vec<Part>, questions: usize) -> String {
+    let mut client = Client::daemon(place.config(), Script::new([calls(parts)])).await;
+    let session = client.new_session(place).await;
+    let _end = client.prompt(&session, "go").await;
+    for _ in 0..questions {
+        client.asked().await;
+    }
+    client.kill().await;
+    session
+}
+
 /// The answer to a question.
 pub(crate) fn answered(label: &str) -> Value {
     json!({"outcome": {"outcome": "selected", "optionId": "proceed_once"}, "answers": {"0": label}})

@@ -10,24 +10,6 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-const HINT: &str = "qwen.daemon.restoreAskUserQuestion";
-
-/// Runs a session until it asks, and kills the agent there. The session's id.
-async fn ask_and_die(place: &Place, parts: Vec<Part>, questions: usize) -> String {
-    let mut client = Client::daemon(place.config(), Script::new([calls(parts)])).await;
-    let session = client.new_session(place).await;
-    let _end = client.prompt(&session, "go").await;
-    for _ in 0..questions {
-        client.asked().await;
-    }
-    client.kill().await;
-    session
-}
-
-fn hinted(loaded: &Value) -> bool {
-    loaded["_meta"][HINT] == json!(true)
-}
-
 fn replayed(loaded: &Value) -> Vec<Value> {
     loaded["_meta"]["qwen.session.loadReplay"]["updates"].as_array().unwrap().clone()
 }

@@ -2,28 +2,9 @@
 
 use holdpoint_agent::provider::Finish;
 use holdpoint_model::asked::texts;
-use holdpoint_model::history::Part;
 use serde_json::{Value, json};
 
 use crate::harness::*;
-
-const HINT: &str = "qwen.daemon.restoreAskUserQuestion";
-
-fn hinted(loaded: &Value) -> bool {
-    loaded["_meta"][HINT] == json!(true)
-}
-
-/// Runs a session until it asks, and kills the agent there.
-async fn ask_and_die(place: &Place, parts: Vec<Part>, questions: usize) -> String {
-    let mut client = Client::daemon(place.config(), Script::new([calls(parts)])).await;
-    let session = client.new_session(place).await;
-    let _end = client.prompt(&session, "go").await;
-    for _ in 0..questions {
-        client.asked().await;
-    }
-    client.kill().await;
-    session
-}
 
 fn stored(call: &str, response: Value) -> Value {
     json!({ "turnRecord": null, "callId": call, "response": response })
