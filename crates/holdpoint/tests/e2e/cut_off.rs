@@ -4,19 +4,20 @@
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::support::{Question, Rig, Session, answers, until};
+use crate::support::{Question, Rig, Session, Stream, answers, until};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
-/// A session whose turn asks while a command runs.
-async fn asking_beside_a_command(rig: &Rig) -> (Session, String, Question) {
+/// A session whose turn asks while a command runs, and its stream.
+async fn asking_beside_a_command(rig: &Rig) -> (Session, Stream, String, Question) {
     let session = rig.api().create("yolo").await;
     let api = rig.api().of(&session.client);
+    let events = api.events(&session).await;
     let prompt = api.prompt(&session, "please SLEEP_AND_ASK").await;
     let [question] = api.wait_asked(&session).await;
     let path = rig.work().join("sleeping");
     until("the command runs", async || path.exists().then_some(())).await;
-    (session, prompt, question)
+    (session, events, prompt, question)
 }
 
 /// The model has read the answer as the real result, and of the command that it may have run.
@@ -39,13 +40,8 @@ async fn row(rig: &Rig, question: &Question) -> Value {
 #[tokio::test]
 async fn e3_d3_r20_the_agent_dies_the_turn_says_so_and_the_answer_makes_it_go_on() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let mut events = rig.api().of(&session.client).events(&session).await;
+    let (session, mut events, prompt, question) = asking_beside_a_command(&rig).await;
     let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please SLEEP_AND_ASK").await;
-    let [question] = api.wait_asked(&session).await;
-    let path = rig.work().join("sleeping");
-    until("the command runs", async || path.exists().then_some(())).await;
     for agent in rig.daemon().children() {
         kill_process(agent, Signal::KILL).unwrap();
     }
@@ -73,7 +69,7 @@ async fn e3_d3_r20_the_agent_dies_the_turn_says_so_and_the_answer_makes_it_go_on
 #[tokio::test]
 async fn d3_r15_r20_the_daemon_dies_and_the_answer_wakes_the_session_and_the_same_turn_goes_on() {
     let mut rig = Rig::started().await;
-    let (session, prompt, question) = asking_beside_a_command(&rig).await;
+    let (session, _, prompt, question) = asking_beside_a_command(&rig).await;
     let api = rig.restart().await.of(&session.client);
     api.answer(&question.id, &answers(&question, BLUE, "r")).await.expect(200);
     let mut events = api.load_and_follow(&session).await;
@@ -86,7 +82,7 @@ async fn d3_r15_r20_the_daemon_dies_and_the_answer_wakes_the_session_and_the_sam
 #[tokio::test]
 async fn e3_a_load_tells_that_the_turn_is_over_and_keeps_the_question() {
     let mut rig = Rig::started().await;
-    let (session, prompt, question) = asking_beside_a_command(&rig).await;
+    let (session, _, prompt, question) = asking_beside_a_command(&rig).await;
     let api = rig.restart().await.of(&session.client);
     let loaded = api.load(&session).await;
     let lost = &loaded["promptTerminals"][0];
