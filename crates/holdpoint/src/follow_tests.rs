@@ -26,6 +26,14 @@ impl Terminal {
         Self { fake: FakeDaemon::start().await, keys, input: Some(Input::from_lines(lines)), ui, screen }
     }
 
+    /// One whose prompt does nothing but ask for a colour.
+    async fn asked() -> Self {
+        let terminal = Self::new().await;
+        terminal.fake.question(colour("q_1"));
+        terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+        terminal
+    }
+
     /// Sends a prompt and follows it, while `person` does something.
     async fn prompt(&mut self, mode: Mode, person: impl Future<Output = ()>) -> End {
         let session = SessionId::new(SESSION).unwrap();
@@ -99,9 +107,7 @@ async fn a_question_is_picked_right_here_and_the_turn_goes_on() {
 
 #[tokio::test]
 async fn q6_arrow_keys_are_no_answer() {
-    let mut terminal = Terminal::new().await;
-    terminal.fake.question(colour("q_1"));
-    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let mut terminal = Terminal::asked().await;
     terminal.fake.on_answer(vec![ends("end_turn")]);
     let (keys, asked, told) =
         (terminal.keys.clone(), terminal.sees("Colour> "), terminal.sees("control characters"));
@@ -131,9 +137,7 @@ async fn what_becomes_of_a_question_after_its_agent_is_the_daemons_word() {
         (false, "it stays open, but the daemon can't ask it again now"),
         (true, "it stays open, and is asked again when its session is loaded or it is answered"),
     ] {
-        let mut terminal = Terminal::new().await;
-        terminal.fake.question(colour("q_1"));
-        terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+        let mut terminal = Terminal::asked().await;
         let (fake, asked) = (terminal.fake.clone(), terminal.sees("Colour> "));
         let end = terminal
             .prompt(Mode::Ask, async move {
@@ -158,9 +162,7 @@ async fn what_becomes_of_a_question_after_its_agent_is_the_daemons_word() {
 
 #[tokio::test]
 async fn a_turn_that_fails_says_what_still_waits() {
-    let mut terminal = Terminal::new().await;
-    terminal.fake.question(colour("q_1"));
-    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let mut terminal = Terminal::asked().await;
     let (fake, asked) = (terminal.fake.clone(), terminal.sees("Colour> "));
     let end = terminal
         .prompt(Mode::Ask, async move {
@@ -174,9 +176,7 @@ async fn a_turn_that_fails_says_what_still_waits() {
 
 #[tokio::test]
 async fn when_somebody_else_answers_the_person_is_told_who_and_the_turn_goes_on() {
-    let mut terminal = Terminal::new().await;
-    terminal.fake.question(colour("q_1"));
-    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let mut terminal = Terminal::asked().await;
     let (fake, sees) = (terminal.fake.clone(), terminal.sees("Colour> "));
     let end = terminal
         .prompt(Mode::Ask, async move {
@@ -200,9 +200,7 @@ async fn when_somebody_else_answers_the_person_is_told_who_and_the_turn_goes_on(
 
 #[tokio::test]
 async fn v4_who_is_second_is_told_who_was_first() {
-    let mut terminal = Terminal::new().await;
-    terminal.fake.question(colour("q_1"));
-    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let mut terminal = Terminal::asked().await;
     terminal.fake.refuse(
         409,
         json!({"error": "this question was answered already", "code": "already_answered",
@@ -231,9 +229,7 @@ async fn v4_who_is_second_is_told_who_was_first() {
 
 #[tokio::test]
 async fn q6_an_answer_that_is_refused_as_invalid_is_asked_for_again() {
-    let mut terminal = Terminal::new().await;
-    terminal.fake.question(colour("q_1"));
-    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let mut terminal = Terminal::asked().await;
     terminal.fake.on_answer(vec![ends("end_turn")]);
     terminal.fake.refuse(
         422,
@@ -333,9 +329,7 @@ async fn a_turn_that_is_gone_after_a_restart_is_not_waited_for() {
 
 #[tokio::test]
 async fn the_end_of_input_leaves_the_question_parked() {
-    let mut terminal = Terminal::new().await;
-    terminal.fake.question(colour("q_1"));
-    terminal.fake.on_prompt(vec![asks("q_1", "r1")]);
+    let mut terminal = Terminal::asked().await;
     let keys = std::mem::replace(&mut terminal.keys, mpsc::channel(1).0);
     let sees = terminal.sees("Colour> ");
     let end = terminal
