@@ -6,15 +6,9 @@
 //   EDIT      a change of a file         RICH      Markdown, tools, a change, then a question
 //   LONG_<n>  n paragraphs of text, and a question if there is an ASK too  HANG      says a word and never ends
 //   other words: a short text
-import { createServer } from 'node:http';
+import { ScriptedModel, question, textOf } from '../../lib/model.mjs';
 
 const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|LONG_\d+|HANG)\b/;
-
-export const question = (n = 1) => ({
-  question: `Which one for item ${n}?`,
-  header: `Item ${n}`,
-  options: [{ label: `Alpha${n}`, description: `The first for item ${n}` }, { label: `Beta${n}`, description: `The second for item ${n}` }],
-});
 
 const FORM = [
   { question: 'Which database should the service use?', header: 'Database', options: [{ label: 'SQLite', description: 'One file, no service; fits one machine.' }, { label: 'Postgres', description: 'Several daemons may share it.' }] },
@@ -52,105 +46,47 @@ pub fn recover(file: &mut File) -> Result<u64, Error> {
 - [x] read the code
 - [ ] write the change`;
 
-const textOf = (content) => (typeof content === 'string' ? content : (content ?? []).map((part) => part?.text ?? '').join('\n'));
-
-export class Model {
-  requests = [];
-  /** Awaited before each piece of text. */
-  pace = async () => {};
-  #calls = 0;
-
-  static async start() {
-    const model = new Model();
-    model.server = createServer((request, response) => { model.#serve(request, response).catch(() => response.destroy()); });
-    await new Promise((resolve) => model.server.listen(0, '127.0.0.1', resolve));
-    model.url = `http://127.0.0.1:${model.server.address().port}/v1`;
-    return model;
-  }
-
-  close() {
-    this.server.closeAllConnections();
-    this.server.close();
-  }
-
-  #call(name, args) {
-    this.#calls += 1;
-    return { id: `call_${this.#calls}_${Math.random().toString(36).slice(2, 8)}`, type: 'function', function: { name, arguments: JSON.stringify(args) } };
-  }
-
-  #plan(body) {
+/** Its notes are `{trigger, said, results}`. */
+export class Model extends ScriptedModel {
+  plan(body) {
     const messages = body.messages ?? [];
     const offered = new Set((body.tools ?? []).map((tool) => tool.function?.name));
     const at = messages.findLastIndex((message) => message.role === 'user');
     const said = at < 0 ? '' : textOf(messages[at].content);
     const trigger = TRIGGER.exec(said)?.[1];
     const results = messages.slice(at + 1).filter((message) => message.role === 'tool').map((message) => textOf(message.content));
-    const plan = { trigger, said, results, pieces: [], calls: [], hang: false };
+    const plan = { note: { trigger, said, results }, pieces: [], calls: [], hang: false };
     if (!trigger || !offered.has('ask_user_question')) {
       plan.pieces.push(`You said: ${said.slice(0, 200)}`);
       return plan;
     }
     const word = trigger.split('_')[0] === 'LONG' ? 'LONG' : trigger;
     const n = results.length;
-    const ask = (...questions) => this.#call('ask_user_question', { questions });
     switch (word) {
-      case 'ASK': n === 0 ? plan.calls.push(ask(question(1))) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
-      case 'ASK_TWO': n === 0 ? plan.calls.push(ask(question(1)), ask(question(2))) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
-      case 'ASK_FORM': n === 0 ? plan.calls.push(ask(...FORM)) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
-      case 'SHELL': n === 0 ? plan.calls.push(this.#call('run_shell_command', { command: 'seq 1 40 && echo done', description: 'counts to forty', is_background: false })) : plan.pieces.push('It counted.'); break;
-      case 'EDIT': n === 0 ? plan.calls.push(this.#call('write_file', { file_path: 'notes.md', content: '# Notes\n\nOne line.\n' })) : plan.pieces.push('Written.'); break;
+      case 'ASK': n === 0 ? plan.calls.push(this.ask(question(1))) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
+      case 'ASK_TWO': n === 0 ? plan.calls.push(this.ask(question(1)), this.ask(question(2))) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
+      case 'ASK_FORM': n === 0 ? plan.calls.push(this.ask(...FORM)) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
+      case 'SHELL': n === 0 ? plan.calls.push(this.call('run_shell_command', { command: 'seq 1 40 && echo done', description: 'counts to forty', is_background: false })) : plan.pieces.push('It counted.'); break;
+      case 'EDIT': n === 0 ? plan.calls.push(this.call('write_file', { file_path: 'notes.md', content: '# Notes\n\nOne line.\n' })) : plan.pieces.push('Written.'); break;
       case 'LONG':
         if (n > 0) plan.pieces.push(`Read: ${results.join(' ')}`);
         else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.pieces.push(`Paragraph ${i} of a long text that goes on for a while.\n\n`);
-        if (n === 0 && /\bASK\b/.test(said)) plan.calls.push(ask(question(1)));
+        if (n === 0 && /\bASK\b/.test(said)) plan.calls.push(this.ask(question(1)));
         break;
       case 'HANG': plan.pieces.push('Thinking about it'); plan.hang = true; break;
       case 'RICH':
         if (n === 0) {
           plan.pieces.push(...RICH.split(/(?<=\n)/));
-          plan.calls.push(this.#call('write_file', { file_path: 'src/store.rs', content: 'use std::fs::File;\n\npub struct Store {\n    file: File,\n    end: u64,\n}\n\nimpl Store {\n    pub fn end(&self) -> u64 {\n        self.end\n    }\n}\n' }), this.#call('glob', { pattern: '**/*.rs' }));
+          plan.calls.push(this.call('write_file', { file_path: 'src/store.rs', content: 'use std::fs::File;\n\npub struct Store {\n    file: File,\n    end: u64,\n}\n\nimpl Store {\n    pub fn end(&self) -> u64 {\n        self.end\n    }\n}\n' }), this.call('glob', { pattern: '**/*.rs' }));
         } else if (n === 2) {
-          plan.calls.push(this.#call('edit', { file_path: 'src/store.rs', old_string: '    pub fn end(&self) -> u64 {\n        self.end\n    }', new_string: '    /// Where the next record goes.\n    pub fn end(&self) -> u64 {\n        self.end\n    }\n\n    pub fn is_empty(&self) -> bool {\n        self.end == 0\n    }' }), this.#call('read_file', { file_path: 'nowhere.rs' }));
+          plan.calls.push(this.call('edit', { file_path: 'src/store.rs', old_string: '    pub fn end(&self) -> u64 {\n        self.end\n    }', new_string: '    /// Where the next record goes.\n    pub fn end(&self) -> u64 {\n        self.end\n    }\n\n    pub fn is_empty(&self) -> bool {\n        self.end == 0\n    }' }), this.call('read_file', { file_path: 'nowhere.rs' }));
         } else if (n === 4) {
           plan.pieces.push('The file is there, and `nowhere.rs` is not. One thing I cannot decide:');
-          plan.calls.push(ask(FORM[0]));
+          plan.calls.push(this.ask(FORM[0]));
         } else plan.pieces.push(`Good, I go on with that. ${results.at(-1)}`);
         break;
       default:
     }
     return plan;
-  }
-
-  async #serve(request, response) {
-    let text = '';
-    for await (const chunk of request) text += chunk;
-    if (request.method !== 'POST' || !request.url.endsWith('/chat/completions')) {
-      response.writeHead(request.url.endsWith('/models') ? 200 : 404, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ object: 'list', data: [{ id: 'scripted', object: 'model' }] }));
-      return;
-    }
-    const body = JSON.parse(text);
-    const plan = this.#plan(body);
-    this.requests.push({ trigger: plan.trigger, said: plan.said, results: plan.results });
-    const finish = plan.calls.length > 0 ? 'tool_calls' : 'stop';
-    const head = { id: `completion-${this.requests.length}`, created: 1, model: body.model ?? 'scripted' };
-    const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
-    if (!body.stream) {
-      const message = { role: 'assistant', content: plan.pieces.join('') || null, ...(plan.calls.length > 0 ? { tool_calls: plan.calls } : {}) };
-      response.writeHead(200, { 'content-type': 'application/json' });
-      response.end(JSON.stringify({ ...head, object: 'chat.completion', usage, choices: [{ index: 0, message, finish_reason: finish }] }));
-      return;
-    }
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const send = (delta, finish_reason = null, extra = {}) => response.write(`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason }], ...extra })}\n\n`);
-    send({ role: 'assistant', content: '' });
-    for (const [sent, piece] of plan.pieces.entries()) {
-      await this.pace(sent);
-      send({ content: piece });
-    }
-    if (plan.hang) return;
-    for (const [index, call] of plan.calls.entries()) send({ tool_calls: [{ index, ...call }] });
-    send({}, finish, { usage });
-    response.end('data: [DONE]\n\n');
   }
 }
