@@ -31,14 +31,14 @@ pub(crate) struct AcpArgs {
     /// Where transcripts are kept [env: HOLDPOINT_DATA_DIR]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<Utf8PathBuf>,
-    #[command(flatten)]
-    pub(crate) model: ModelArgs,
     /// The configuration file [default: holdpoint/holdpoint.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<std::path::PathBuf>,
     /// How logs on stderr are written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub(crate) log_format: LogFormat,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
 }
 
 /// Options that the daemon hands to its agent.

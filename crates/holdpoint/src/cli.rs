@@ -360,14 +360,25 @@ mod tests {
         Cli::command().debug_assert();
     }
 
-    /// The long help of each command of the client. Those of `serve` and `acp` belong to their modules.
+    /// The long help of each command.
     #[test]
     fn what_people_read_with_help() {
         let mut root = Cli::command().term_width(100);
         root.build();
         insta::assert_snapshot!("help", root.render_long_help().to_string());
-        let names =
-            ["prompt", "inbox", "answer", "attach", "sessions", "cancel", "open", "doctor", "completions"];
+        let names = [
+            "serve",
+            "acp",
+            "prompt",
+            "inbox",
+            "answer",
+            "attach",
+            "sessions",
+            "cancel",
+            "open",
+            "doctor",
+            "completions",
+        ];
         for name in names {
             let command = root.find_subcommand_mut(name).expect("the name is one of ours");
             insta::assert_snapshot!(format!("help_{name}"), command.render_long_help().to_string());

@@ -31,6 +31,11 @@ const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 /// What an agent must not inherit: the way into the daemon.
 const OWN_SECRETS: [&str; 2] = ["HOLDPOINT_TOKEN", "QWEN_SERVER_TOKEN"];
 
+/// Headings of the help. A flag without one stands before the model's, whose heading it would come under otherwise.
+const LISTENING: &str = "Address and access";
+const TIMES: &str = "Times";
+const LIMITS: &str = "Limits";
+
 /// Options of `holdpoint serve`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -50,71 +55,71 @@ pub(crate) struct ServeArgs {
     /// Ask stored, unanswered questions again after a restart
     #[arg(long)]
     restore_ask_user_question: bool,
-    /// The port; 0 takes a free one and prints it [default: 4170]
-    #[arg(long, value_name = "PORT")]
-    port: Option<u16>,
-    /// The address to listen on [default: 127.0.0.1]; another than loopback needs a token
-    #[arg(long, value_name = "HOST")]
-    hostname: Option<String>,
     /// Where sessions may work; may be given several times [default: the current directory]
     #[arg(long, value_name = "DIR")]
     workspace: Vec<PathBuf>,
     /// Where the ledger and the transcripts are kept [env: HOLDPOINT_DATA_DIR]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<Utf8PathBuf>,
-    /// A token that every request must carry; better in the environment [env: HOLDPOINT_TOKEN, QWEN_SERVER_TOKEN]
-    #[arg(long, value_name = "TOKEN", value_parser = secret)]
-    token: Option<SecretString>,
-    /// Need the token for /health too
-    #[arg(long)]
-    require_auth: bool,
-    /// Let pages of this site talk to the daemon; may be given several times; * and plain http need a token
-    #[arg(long, value_name = "ORIGIN")]
-    allow_origin: Vec<String>,
-    /// Refuse more than 10 prompts, 30 changes or 120 reads a minute from one client
-    #[arg(long)]
-    rate_limit: bool,
-    /// Most sessions that may be live at a time; 0 is no limit
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    max_sessions: usize,
-    /// Most connections at a time; 0 is no limit
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    max_connections: usize,
-    /// Serve no page for browsers
-    #[arg(long, conflicts_with = "web_dir")]
-    no_web: bool,
-    /// Serve the page's files from this directory instead of the built-in ones, for work on the page
-    #[arg(long, value_name = "DIR")]
-    web_dir: Option<PathBuf>,
-    #[command(flatten)]
-    model: ModelArgs,
-    /// How long a question is asked, in milliseconds; 0 is for ever
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    permission_response_timeout_ms: u64,
-    /// After how long, in milliseconds, a question that no surface has shown is warned of; 0 is never
-    #[arg(long, value_name = "MS", default_value_t = 30_000)]
-    unseen_question_after_ms: u64,
-    /// How long a turn may take unless its prompt says, in milliseconds; 0 is as long as it takes
-    #[arg(long, value_name = "MS", default_value_t = 0)]
-    prompt_deadline_ms: u64,
-    /// After how long, in milliseconds, a session that nobody reads and that does nothing is put away; 0 is never
-    #[arg(long, value_name = "MS", default_value_t = 1_800_000)]
-    session_idle_timeout_ms: u64,
-    /// After how long, in milliseconds, a client that reads nothing of what it is sent is let go; 0 is never
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
-    writer_idle_timeout_ms: u64,
-    /// Most prompts that a session may hold, the running one counted; 0 is no limit
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    max_pending_prompts_per_session: usize,
-    /// Events that a session keeps for clients that come back
-    #[arg(long, value_name = "N", default_value_t = 8000, value_parser = ring_size)]
-    event_ring_size: usize,
     /// The configuration file [default: holdpoint/holdpoint.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// How logs on stderr are written
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
+    /// The port; 0 takes a free one and prints it [default: 4170]
+    #[arg(long, help_heading = LISTENING, value_name = "PORT")]
+    port: Option<u16>,
+    /// The address to listen on [default: 127.0.0.1]; another than loopback needs a token
+    #[arg(long, help_heading = LISTENING, value_name = "HOST")]
+    hostname: Option<String>,
+    /// A token that every request must carry; better in the environment [env: HOLDPOINT_TOKEN, QWEN_SERVER_TOKEN]
+    #[arg(long, help_heading = LISTENING, value_name = "TOKEN", value_parser = secret)]
+    token: Option<SecretString>,
+    /// Need the token for /health too
+    #[arg(long, help_heading = LISTENING)]
+    require_auth: bool,
+    /// Let pages of this site talk to the daemon; may be given several times; * and plain http need a token
+    #[arg(long, help_heading = LISTENING, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Serve no page for browsers
+    #[arg(long, help_heading = LISTENING, conflicts_with = "web_dir")]
+    no_web: bool,
+    /// Serve the page's files from this directory instead of the built-in ones, for work on the page
+    #[arg(long, help_heading = LISTENING, value_name = "DIR")]
+    web_dir: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// How long a question is asked, in milliseconds; 0 is for ever
+    #[arg(long, help_heading = TIMES, value_name = "MS", default_value_t = 0)]
+    permission_response_timeout_ms: u64,
+    /// After how long, in milliseconds, a question that no surface has shown is warned of; 0 is never
+    #[arg(long, help_heading = TIMES, value_name = "MS", default_value_t = 30_000)]
+    unseen_question_after_ms: u64,
+    /// How long a turn may take unless its prompt says, in milliseconds; 0 is as long as it takes
+    #[arg(long, help_heading = TIMES, value_name = "MS", default_value_t = 0)]
+    prompt_deadline_ms: u64,
+    /// After how long, in milliseconds, a session that nobody reads and that does nothing is put away; 0 is never
+    #[arg(long, help_heading = TIMES, value_name = "MS", default_value_t = 1_800_000)]
+    session_idle_timeout_ms: u64,
+    /// After how long, in milliseconds, a client that reads nothing of what it is sent is let go; 0 is never
+    #[arg(long, help_heading = TIMES, value_name = "MS", default_value_t = 60_000)]
+    writer_idle_timeout_ms: u64,
+    /// Refuse more than 10 prompts, 30 changes or 120 reads a minute from one client
+    #[arg(long, help_heading = LIMITS)]
+    rate_limit: bool,
+    /// Most sessions that may be live at a time; 0 is no limit
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 1000)]
+    max_sessions: usize,
+    /// Most connections at a time; 0 is no limit
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 256)]
+    max_connections: usize,
+    /// Most prompts that a session may hold, the running one counted; 0 is no limit
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 5)]
+    max_pending_prompts_per_session: usize,
+    /// Events that a session keeps for clients that come back
+    #[arg(long, help_heading = LIMITS, value_name = "N", default_value_t = 8000, value_parser = ring_size)]
+    event_ring_size: usize,
 }
 
 fn secret(text: &str) -> Result<SecretString, std::convert::Infallible> {
