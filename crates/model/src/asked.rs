@@ -22,6 +22,9 @@ pub enum Asked {
     CancelledBeforeAnswer,
     /// The time-out ran out, and with the flag off that is a result (S3).
     TimedOut,
+    /// A person or a client stopped the turn, and the question stays open (R10, R13, H6). Nothing is written now; the
+    /// repair that comes once something else is sent says that it was cancelled (H9).
+    Halted,
     /// Nobody decided anything: a time-out, a close, a lost connection. Nothing is written (R10).
     Unattended,
 }
@@ -37,6 +40,7 @@ impl Asked {
             Self::Declined => cancelled("declined", None),
             Self::CancelledBeforeAnswer => cancelled("cancelled_before_answer", Some("session_closed")),
             Self::TimedOut => cancelled("timed_out", Some("timeout")),
+            Self::Halted => cancelled("halted", Some("session_closed")),
             Self::Unattended => cancelled("unattended", Some("session_closed")),
         }
     }
@@ -61,6 +65,7 @@ impl Asked {
                 (Some("declined"), _) | (None, None) => Self::Declined,
                 (Some("cancelled_before_answer"), _) => Self::CancelledBeforeAnswer,
                 (Some("timed_out"), _) => Self::TimedOut,
+                (Some("halted"), _) => Self::Halted,
                 (Some(_), _) => Self::Unattended,
                 (None, Some(_)) if keep_open => Self::Unattended,
                 (None, Some("timeout")) => Self::TimedOut,
@@ -78,7 +83,7 @@ impl Asked {
             Self::Declined => (texts::DECLINED.to_owned(), true),
             Self::CancelledBeforeAnswer => (texts::CANCELLED_BEFORE_ANSWER.to_owned(), true),
             Self::TimedOut => (texts::TIMED_OUT.to_owned(), true),
-            Self::Unattended => return None,
+            Self::Halted | Self::Unattended => return None,
         })
     }
 }
@@ -131,12 +136,16 @@ mod tests {
             Asked::Declined,
             Asked::CancelledBeforeAnswer,
             Asked::TimedOut,
+            Asked::Halted,
             Asked::Unattended,
         ];
         let mut seen = std::collections::BTreeSet::new();
         for end in ends {
             assert_eq!(Asked::from_response(&end.to_response(), &questions, true), Ok(end.clone()));
-            assert!(seen.insert(end.result(&questions)), "two ends share a text");
+            // What leaves the question open has no text.
+            let text = end.result(&questions);
+            assert_eq!(text.is_none(), matches!(end, Asked::Halted | Asked::Unattended));
+            assert!(text.is_none() || seen.insert(text), "two ends share a text");
         }
     }
 

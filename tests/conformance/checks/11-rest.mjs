@@ -156,6 +156,8 @@ scenario(11, 'idle close', async (t) => {
   const machine = await t.daemon([RESTORE, '--session-idle-timeout-ms', '1000', ...look]);
   const [idle, read, waits] = [await machine.session(), await machine.session(), await machine.session()];
   await idle.prompt('hello');
+  // A session is not idle while its turn runs, and a close in the middle of one is another story.
+  await idle.idle();
   const stream = await read.stream({ cursor: 0 });
   await waits.ask();
   const live = async (session) => (await machine.call('GET', `${session.path}/status`)).status;
@@ -241,6 +243,10 @@ scenario(11, 'limits and deadlines', async (t) => {
   for (const deadlineMs of [0, -1, 1.5, 'x']) {
     const refused = await two.prompt('', { body: { prompt: [{ type: 'text', text: 'hello' }], deadlineMs } });
     t.check(`11.deadline.${deadlineMs}`, brief(refused), '400 invalid_deadline_ms');
+  }
+  for (const eventDetailMode of ['nonsense', 1]) {
+    const refused = await two.prompt('', { body: { prompt: [{ type: 'text', text: 'hello' }], eventDetailMode } });
+    t.check(`11.detail mode.${eventDetailMode}`, brief(refused), '400 invalid_event_detail_mode');
   }
   await two.idle();
   t.check('11.deadline.the session lives on', [(await two.status()).hasActivePrompt, (await two.prompt('hello')).status], [false, 202]);

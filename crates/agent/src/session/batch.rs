@@ -192,8 +192,10 @@ impl Turn {
                 Some(asked) = asking.next(), if !asking.is_empty() => {
                     let outcome = match asked.end {
                         AskEnd::Ended(end) => {
-                            if end == Asked::Unattended {
-                                self.left_open(&batch.calls[asked.at].id);
+                            match end {
+                                Asked::Halted => self.halted(&batch.calls[asked.at].id),
+                                Asked::Unattended => self.left_open(&batch.calls[asked.at].id),
+                                _ => {}
                             }
                             Outcome::of_question(&end, &asked.questions)
                         }

@@ -50,7 +50,7 @@ impl Outcome {
             Asked::Declined => Cause::Declined,
             Asked::CancelledBeforeAnswer => Cause::Cancelled,
             Asked::TimedOut => Cause::TimedOut,
-            Asked::Unattended => return None,
+            Asked::Halted | Asked::Unattended => return None,
         };
         let answers = match asked {
             Asked::Answered(answers) => Some(question_answers(questions, answers, &text)),

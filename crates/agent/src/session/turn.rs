@@ -243,10 +243,16 @@ impl Turn {
         }
     }
 
-    /// An open question that this turn stops asking. After a person's cancel its repair will say so (H9).
+    /// An open question whose turn somebody stopped: its repair will say so (H9).
+    pub(crate) fn halted(&mut self, call: &CallId) {
+        self.store.halted.insert(call.clone());
+    }
+
+    /// An open question that this turn stops asking. A client other than our daemon does not say why; it has sent the
+    /// cancel before.
     pub(crate) fn left_open(&mut self, call: &CallId) {
         if self.stop.is_set() {
-            self.store.halted.insert(call.clone());
+            self.halted(call);
         }
     }
 

@@ -51,7 +51,7 @@ impl Actor {
                 if let Some(question) = self.kept(*generation) {
                     tracing::info!(session = %self.id, question = %question.id, "answered from the ledger; nobody is asked again");
                     self.bind_incoming(*generation);
-                    self.answer_agent(&question);
+                    self.answer_agent(&question, None);
                 }
             }
             Event::Unasked { generation, cause } => {
@@ -248,7 +248,7 @@ impl Actor {
     /// An asking is over: the agent is answered, and the stream told.
     fn resolve(&mut self, question: &Question, unasked: Option<UnaskedCause>) {
         self.shared.asks_no_more(&question.id);
-        let requests = self.answer_agent(question);
+        let requests = self.answer_agent(question, unasked);
         let told: Vec<String> = if requests.is_empty() {
             question.requests.last().map(ToString::to_string).into_iter().collect()
         } else {
@@ -266,13 +266,16 @@ impl Actor {
     }
 
     /// Answers every request of a question that an agent waits on.
-    fn answer_agent(&mut self, question: &Question) -> Vec<String> {
+    fn answer_agent(&mut self, question: &Question, unasked: Option<UnaskedCause>) -> Vec<String> {
         let Some(pending) = self.pending.remove(&question.generation) else { return Vec::new() };
         if holdpoint_crashpoint::withheld("daemon.answer_acknowledged") {
             std::mem::forget(pending.responders);
             return Vec::new();
         }
-        let response = response_to_agent(question);
+        let response = match unasked {
+            Some(UnaskedCause::Aborted) => Asked::Halted.to_response(),
+            _ => response_to_agent(question),
+        };
         let mut told = Vec::new();
         for (request, responder) in pending.responders {
             responder.respond(response.clone());

@@ -189,3 +189,39 @@ async fn q2_what_a_model_gets_wrong_is_told_to_it_and_asks_nobody() {
     }
     rig.kill().await;
 }
+
+/// A client that could not show the question halts the turn. The question stays where people find it; once something
+/// else is sent, the model reads that the question was cancelled, and not only that nobody answered.
+#[tokio::test]
+async fn h6_h9_r10_a_halt_leaves_the_question_and_its_repair_says_that_it_was_cancelled() {
+    let mut rig = Rig::started().await;
+    let session = rig.api().create("yolo").await;
+    let api = rig.api().of(&session.client);
+    let mut events = api.events(&session).await;
+    let prompt = api.prompt(&session, "please ASK").await;
+    let [question] = api.wait_asked(&session).await;
+    let halt = json!({ "cause": "unreachable_question" });
+    api.post(&format!("/session/{}/cancel", session.id), &halt).await.expect(204);
+    let end = events.turn_end(&prompt).await;
+    assert_eq!(
+        (&end["data"]["stopReason"], &end["data"]["parked"]),
+        (&json!("cancelled"), &json!(true)),
+        "{end:#}"
+    );
+    assert_eq!(api.question(&question.id).await["state"], "open");
+
+    let next = api.prompt(&session, "hello").await;
+    events.turn_end(&next).await;
+    let read = rig.model.histories().pop().unwrap();
+    let results: Vec<_> = read.iter().filter(|message| message["role"] == "tool").collect();
+    assert_eq!(results.len(), 1, "{read:#?}");
+    let text = results[0]["content"].as_str().unwrap();
+    assert!(text.starts_with("Cancelled before the user answered"), "{text}");
+    let row = api.question(&question.id).await;
+    assert_eq!(
+        (&row["state"], &row["outcome"]["cause"]),
+        (&json!("closed"), &json!("orphan_repair")),
+        "{row:#}"
+    );
+    rig.kill().await;
+}

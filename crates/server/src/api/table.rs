@@ -209,7 +209,7 @@ fn turns() -> Vec<Op> {
             .body(Required("Prompt"))
             .answers(202, "it is on disk", Json("PromptAccepted"))
             .errors(&[
-                (400, &["invalid_deadline_ms"]),
+                (400, &["invalid_deadline_ms", "invalid_event_detail_mode"]),
                 (404, &["session_not_found", "session_closing"]),
                 (503, &["prompt_queue_full", "ledger_unavailable", "acp_channel_unavailable"]),
             ]),

@@ -27,6 +27,7 @@ pub(crate) async fn prompt(
     // `_meta` of the request goes no further: what it could hold for the agent is the daemon's own (R6).
     let blocks = blocks::read(body.get("prompt"))?;
     let deadline_ms = deadline(&body)?;
+    check_detail_mode(&body)?;
     let accepted = app.engine.prompt(&id, blocks, deadline_ms, client).await.map_err(|error| {
         let error = ApiError::from(error);
         error.with("sessionId", id.as_str())
@@ -37,6 +38,18 @@ pub(crate) async fn prompt(
         "eventEpoch": accepted.epoch,
     });
     Ok((StatusCode::ACCEPTED, Json(view)))
+}
+
+/// `eventDetailMode`: what is told is always whole, which is more than `summary` asks for. Anything else is a mistake.
+fn check_detail_mode(body: &Map<String, Value>) -> Result<(), ApiError> {
+    match body.get("eventDetailMode") {
+        None => Ok(()),
+        Some(Value::String(mode)) if matches!(mode.as_str(), "full" | "summary") => Ok(()),
+        Some(_) => {
+            let problem = "\"eventDetailMode\" must be \"full\" or \"summary\"";
+            Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_event_detail_mode", problem))
+        }
+    }
 }
 
 /// `deadlineMs`: how long the turn may take.

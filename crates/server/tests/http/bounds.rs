@@ -135,6 +135,15 @@ async fn a3_a_turn_ends_at_its_deadline() {
         let refused = life.post("/session/none/prompt", None, &bad).await;
         assert_eq!(got(&refused), (400, "invalid_deadline_ms"), "{bad}");
     }
+    for mode in [json!("nonsense"), json!(""), json!(1), Value::Null] {
+        let bad = json!({ "prompt": [{ "type": "text", "text": "x" }], "eventDetailMode": mode });
+        let refused = life.post("/session/none/prompt", None, &bad).await;
+        assert_eq!(got(&refused), (400, "invalid_event_detail_mode"), "{bad}");
+    }
+    for mode in ["full", "summary"] {
+        let good = json!({ "prompt": [{ "type": "text", "text": "x" }], "eventDetailMode": mode });
+        assert_eq!(life.post("/session/none/prompt", None, &good).await.status, 404, "{good}");
+    }
     life.stop().await;
 }
 
