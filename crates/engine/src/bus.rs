@@ -181,6 +181,17 @@ impl Bus {
         frame
     }
 
+    /// Tells all who read something that is no event of the stream: it has no id, and nobody gets it later. A reader who
+    /// lags behind does without.
+    pub fn hint(&mut self, event: &Event, now: Micros) {
+        if !self.readers.is_empty() {
+            let frame = Arc::new(event.frame(None, now));
+            for reader in &self.readers {
+                reader.hint(&frame);
+            }
+        }
+    }
+
     /// Publishes a last event to all, and ends the stream for them.
     pub fn end(&mut self, event: &Event, now: Micros) {
         self.publish(event, now);
@@ -276,6 +287,15 @@ impl Bus {
 }
 
 impl Reader {
+    /// Queues a frame of its own, unless several wait.
+    fn hint(&self, frame: &Arc<Frame>) {
+        let all = self.max_queued + OWN_FRAMES - self.frames.capacity();
+        let own = all.saturating_sub(self.queued.frames.load(Ordering::Relaxed));
+        if own < OWN_FRAMES / 2 {
+            let _ = self.frames.try_send(Arc::clone(frame));
+        }
+    }
+
     /// Queues a frame; `false` lets the reader go.
     fn take(&mut self, frame: &Arc<Frame>, now: Micros) -> bool {
         let frames = self.queued.frames.load(Ordering::Relaxed);
