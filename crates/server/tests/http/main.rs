@@ -7,6 +7,8 @@ mod access;
 mod asker;
 mod audit;
 mod bounds;
+#[cfg(feature = "faults")]
+mod faults;
 mod grammar;
 mod health;
 mod identity;
