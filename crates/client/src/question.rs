@@ -162,7 +162,7 @@ pub struct Filter {
     pub cwd: Option<String>,
     /// Only of this kind.
     pub kind: Option<Kind>,
-    /// Only those whose ids end so. A daemon that doesn't know this filter leaves it out.
+    /// Only those whose ids end so.
     pub ending: Option<String>,
     /// At most so many on a page.
     pub limit: Option<u32>,

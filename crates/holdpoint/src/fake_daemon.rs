@@ -224,13 +224,16 @@ impl FakeDaemon {
     }
 
     fn list(&self, query: &str) -> Response {
-        let wanted =
-            query.split('&').find_map(|pair| pair.strip_prefix("state=")).unwrap_or_default().to_owned();
+        let parameter =
+            |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)).unwrap_or_default();
+        let (wanted, ending) = (parameter("state="), parameter("ending="));
         let state = self.state();
         let questions: Vec<&Value> = state
             .questions
-            .values()
-            .filter(|question| matches!(wanted.as_str(), "" | "all") || question["state"] == *wanted)
+            .iter()
+            .filter(|(id, _)| id.ends_with(ending))
+            .map(|(_, question)| question)
+            .filter(|question| matches!(wanted, "" | "all") || question["state"] == *wanted)
             .collect();
         ok(json!({ "questions": questions }))
     }

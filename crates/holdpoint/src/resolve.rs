@@ -15,8 +15,6 @@ use crate::render::one_line;
 /// Fewest characters of a short id, as it is shown and as it is taken. In hexadecimal digits: one in four
 /// thousand million.
 pub(crate) const SHORTEST: usize = 8;
-/// Questions of one page of a search.
-const PAGE: u32 = 500;
 /// Pages of sessions that are searched for a beginning: 1000 sessions.
 const SESSION_PAGES: usize = 10;
 
@@ -94,20 +92,13 @@ fn unknown(name: &str) -> Failure {
         .hint(WHOLE_OR_END)
 }
 
-/// Every question whose id ends so, page by page: a ledger may hold very many.
+/// Questions whose id ends so, of all that were ever asked. There is more than one only by a rare chance.
 async fn ending_so(daemon: &Daemon, ending: &str) -> Result<Vec<QuestionView>, Failure> {
-    let mut filter = Filter { ending: Some(ending.to_owned()), limit: Some(PAGE), ..Filter::all() };
-    let mut found = Vec::new();
-    loop {
-        let page = daemon.questions(&filter).await?;
-        let empty = page.questions.is_empty();
-        // A daemon that doesn't know the filter lists all of them.
-        found.extend(page.questions.into_iter().filter(|view| view.question_id.as_str().ends_with(ending)));
-        match page.next_cursor {
-            Some(next) if !empty && filter.cursor.as_ref() != Some(&next) => filter.cursor = Some(next),
-            _ => return Ok(found),
-        }
-    }
+    let filter = Filter { ending: Some(ending.to_owned()), ..Filter::all() };
+    let mut found = daemon.questions(&filter).await?.questions;
+    // Whatever the daemon made of the filter: an answer goes to the question that was named, or to none.
+    found.retain(|view| view.question_id.as_str().ends_with(ending));
+    Ok(found)
 }
 
 /// A session by its id, or by the unique beginning of one: ids of sessions are random from the start.

@@ -114,6 +114,8 @@ pub struct QuestionFilter {
     pub workspace_cwd: Option<String>,
     /// Only questions of the model (`true`) or only permissions (`false`).
     pub user_questions: Option<bool>,
+    /// Whose ids end so.
+    pub ending: Option<String>,
     /// After this place.
     pub after: Option<QuestionCursor>,
     /// At most so many; 0 is none.

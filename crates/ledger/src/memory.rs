@@ -141,7 +141,7 @@ impl Store {
         let mut found: Vec<QuestionRow> = self
             .questions
             .iter()
-            .filter(|(_, (question, session, of))| {
+            .filter(|(id, (question, session, of))| {
                 let open = Self::is_open(question, *of, run);
                 let settled = matches!(question.state, State::Settled(_));
                 let state = match filter.state {
@@ -154,6 +154,7 @@ impl Store {
                 state
                     && filter.session.as_ref().is_none_or(|wanted| wanted == session)
                     && filter.user_questions.is_none_or(|wanted| wanted == question.body.is_question())
+                    && filter.ending.as_ref().is_none_or(|ending| id.as_str().ends_with(ending))
             })
             .filter_map(|(id, _)| self.row(id))
             .filter(|row| {

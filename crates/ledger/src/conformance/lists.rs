@@ -120,6 +120,7 @@ pub async fn d2_filters(store: &dyn Store) {
                             session: session.map(session_id),
                             workspace_cwd: workspace.map(str::to_owned),
                             user_questions: questions,
+                            ending: None,
                             after: after.clone(),
                             limit: 99,
                         };
@@ -152,6 +153,49 @@ pub async fn d2_filters(store: &dyn Store) {
                 }
             }
         }
+    }
+}
+
+/// D2: by how the id ends, letter for letter, in every state, in pages, and together with the other filters.
+pub async fn d2_the_end_of_an_id_is_a_filter(store: &dyn Store) {
+    let ledger = store.open();
+    let (mut one, mut other) = (Book::new("one"), Book::new("other"));
+    for book in [&mut one, &mut other] {
+        commit(&*ledger, book.open(1)).await;
+    }
+    let (append, settled) = one.ask(2, "1ab");
+    commit(&*ledger, append).await;
+    commit(&*ledger, one.settle(3, &settled).0).await;
+    let (append, closed) = one.permission(4, "2ab");
+    commit(&*ledger, append).await;
+    commit(&*ledger, one.close(5, &closed).0).await;
+    commit(&*ledger, one.ask(6, "3aB").0).await;
+    commit(&*ledger, one.ask(7, "4xb").0).await;
+    commit(&*ledger, other.ask(8, "5ab").0).await;
+    let any = QuestionFilter { state: StateFilter::Any, limit: 99, ..Default::default() };
+    let table = [
+        ("ab", vec!["q_1ab", "q_2ab", "q_5ab"]),
+        ("q_4xb", vec!["q_4xb"]),
+        ("0q_4xb", vec![]),
+        ("%ab", vec![]),
+        ("_ab", vec![]),
+        ("", vec!["q_1ab", "q_2ab", "q_3aB", "q_4xb", "q_5ab"]),
+    ];
+    for (ending, expected) in table {
+        let filter = QuestionFilter { ending: Some(ending.to_owned()), ..any.clone() };
+        assert_eq!(names(&list(&*ledger, filter).await), expected, "{ending:?}");
+    }
+    let ab = QuestionFilter { ending: Some("ab".to_owned()), ..any };
+    let first = list(&*ledger, QuestionFilter { limit: 1, ..ab.clone() }).await;
+    let after = Some(cursor(&first[0]));
+    let filters = [
+        (QuestionFilter { after, ..ab.clone() }, vec!["q_2ab", "q_5ab"]),
+        (QuestionFilter { state: StateFilter::Open, ..ab.clone() }, vec!["q_5ab"]),
+        (QuestionFilter { session: Some(session_id("one")), ..ab.clone() }, vec!["q_1ab", "q_2ab"]),
+        (QuestionFilter { user_questions: Some(false), ..ab }, vec!["q_2ab"]),
+    ];
+    for (filter, expected) in filters {
+        assert_eq!(names(&list(&*ledger, filter.clone()).await), expected, "{filter:?}");
     }
 }
 

@@ -49,6 +49,7 @@ macro_rules! conformance_tests {
             d2_questions_are_listed_oldest_first,
             d2_pages_neither_skip_nor_repeat,
             d2_filters,
+            d2_the_end_of_an_id_is_a_filter,
             d3_an_answer_is_owed_until_it_is_delivered,
             r17_every_request_id_finds_its_question,
             sessions_are_listed_last_changed_first,

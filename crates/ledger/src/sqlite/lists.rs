@@ -70,6 +70,10 @@ pub(super) fn sql(filter: &QuestionFilter, columns: &str, joins: &str) -> Option
     if filter.workspace_cwd.is_some() {
         also.push_str(" AND workspace = (SELECT ref FROM workspaces WHERE path = :workspace)");
     }
+    if filter.ending.is_some() {
+        // No `LIKE`: it has signs of its own, and small letters are large ones to it.
+        also.push_str(" AND substr(id, length(id) - length(:ending) + 1) = :ending");
+    }
     if filter.after.is_some() {
         also.push_str(" AND (asked_at, id) > (:asked_at, :id)");
     }

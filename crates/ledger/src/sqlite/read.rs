@@ -174,6 +174,9 @@ pub(super) fn questions(
     if let Some(workspace) = &filter.workspace_cwd {
         values.push((":workspace", workspace));
     }
+    if let Some(ending) = &filter.ending {
+        values.push((":ending", ending));
+    }
     let after = filter.after.as_ref().map(|after| (after.asked_at.0, after.id.as_str()));
     if let Some((asked_at, id)) = &after {
         values.push((":asked_at", asked_at));

@@ -307,6 +307,7 @@ fn questions() -> Vec<Op> {
                 ("session", Text, "of this session"),
                 ("cwd", Text, "of this workspace"),
                 ("kind", OneOf(&["user_question", "permission"]), "of this kind"),
+                ("ending", Text, "whose ids end so"),
                 ("limit", Integer(1, 500), "rows of a page; 50 unless given"),
                 ("cursor", Text, "the nextCursor of the page before"),
             ])

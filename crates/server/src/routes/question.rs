@@ -33,6 +33,7 @@ pub(crate) struct Filter {
     session: Option<String>,
     cwd: Option<String>,
     kind: Option<String>,
+    ending: Option<String>,
     limit: Option<String>,
     cursor: Option<String>,
 }
@@ -81,7 +82,15 @@ fn filter(query: Filter) -> Result<QuestionFilter, ApiError> {
     };
     let session = query.session.as_deref().map(ids::session).transpose()?;
     let after = query.cursor.as_deref().map(read_cursor).transpose()?;
-    Ok(QuestionFilter { state, session, workspace_cwd: query.cwd, user_questions, after, limit })
+    Ok(QuestionFilter {
+        state,
+        session,
+        workspace_cwd: query.cwd,
+        user_questions,
+        ending: query.ending,
+        after,
+        limit,
+    })
 }
 
 fn read_cursor(text: &str) -> Result<QuestionCursor, ApiError> {

@@ -424,6 +424,8 @@ async fn d2_the_inbox_by_pages_and_filters() {
         (format!("session={}&state=all", second.id), vec![permission.id.clone()]),
         (format!("cwd={cwd}"), expected.clone()),
         ("cwd=/elsewhere".to_owned(), vec![]),
+        (format!("state=all&ending={}", &asked[1].id[8..]), vec![asked[1].id.clone()]),
+        (format!("ending={}", &asked[1].id[8..]), vec![]),
     ];
     for (query, expected) in table {
         let page = life.get(&format!("/questions?{query}")).await.body;

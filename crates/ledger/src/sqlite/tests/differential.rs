@@ -251,6 +251,7 @@ impl Pair {
                     session: session.map(|number| session_id(&format!("s{number}"))),
                     workspace_cwd: workspace.map(str::to_owned),
                     user_questions: None,
+                    ending: None,
                     after: None,
                     limit: page.into(),
                 };

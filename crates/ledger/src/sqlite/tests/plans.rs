@@ -33,14 +33,16 @@ fn filters(after: Option<QuestionCursor>) -> Vec<QuestionFilter> {
         for user_questions in [None, Some(true), Some(false)] {
             for workspace_cwd in [None, Some("/work".to_owned())] {
                 for after in [None, after.clone()] {
-                    let workspace_cwd = workspace_cwd.clone();
-                    filters.push(QuestionFilter {
-                        state,
-                        user_questions,
-                        workspace_cwd,
-                        after,
-                        ..Default::default()
-                    });
+                    for ending in [None, Some("a".to_owned())] {
+                        filters.push(QuestionFilter {
+                            state,
+                            user_questions,
+                            workspace_cwd: workspace_cwd.clone(),
+                            ending,
+                            after: after.clone(),
+                            ..Default::default()
+                        });
+                    }
                 }
             }
         }
