@@ -183,3 +183,20 @@ async fn d5_a_prompt_that_is_sent_again_under_its_id_is_one_turn() {
     let minted = life.post(&path, None, &body(Value::Null, "hello")).await;
     assert_eq!(minted.status, 202);
 }
+
+#[tokio::test]
+async fn d2_the_end_of_an_id_leads_to_the_page_of_its_question() {
+    let life = life().await;
+    let (_, asked) = life.asking().await;
+    let end = |length: usize| &asked.id[asked.id.len() - length..];
+    let found = life.get(&format!("/q/{}", end(8))).await;
+    let page = format!("/q/{}", asked.id);
+    assert_eq!((found.status, found.header("location")), (303, Some(page.as_str())), "{found:?}");
+    assert_eq!(life.get(&page).await.status, 200);
+    // Too short, nobody's, and the beginning of one: none of them means a question.
+    for id in [end(7), "zzzzzzzz", &asked.id[..12], "%2e%2e%2fetc%2fpw"] {
+        let unknown = life.get(&format!("/q/{id}")).await;
+        assert_eq!(unknown.status, 404, "{id}: {unknown:?}");
+        assert!(unknown.text.contains("There is no such question"), "{id}: {}", unknown.text);
+    }
+}
