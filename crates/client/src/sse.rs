@@ -12,7 +12,8 @@ use futures::{Stream, StreamExt};
 use crate::daemon::reason;
 use crate::event::Event;
 
-/// The daemon sends a comment every 15 s; after four times that nobody is there.
+/// The daemon sends a sign of life every few seconds, and one that is older a comment every 15 s; after four times that
+/// nobody is there.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Longest single frame, in bytes, as the peer's own client has it.
 const MAX_FRAME: usize = 16 * 1024 * 1024;

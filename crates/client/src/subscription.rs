@@ -128,6 +128,10 @@ impl Subscription {
                 }
             };
             let reason = match frames.next().await {
+                Some(Ok(event)) if event.kind == "alive" => match self.lacks(&event) {
+                    true => "an event never came".to_owned(),
+                    false => continue,
+                },
                 Some(Ok(event)) => match self.note(event) {
                     Some(event) => return Ok(Signal::Event(event)),
                     None => continue,
@@ -142,6 +146,13 @@ impl Subscription {
                 return Ok(Signal::Lost { reason });
             }
         }
+    }
+
+    /// Whether a sign of life names an event that never came (H12): it is asked for anew, from the cursor.
+    fn lacks(&self, alive: &Event) -> bool {
+        let newest = alive.data.get("lastEventId").and_then(serde_json::Value::as_u64);
+        // Without a cursor it is not known where the stream was entered.
+        self.cursor.id.zip(newest).is_some_and(|(seen, newest)| newest > seen)
     }
 
     /// Moves the cursor. `None`: the event was seen before.

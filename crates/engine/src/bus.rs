@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use holdpoint_model::ids::Micros;
 use serde_json::json;
@@ -34,6 +34,8 @@ pub struct Bus {
     ring: VecDeque<Arc<Frame>>,
     ring_size: usize,
     readers: Vec<Reader>,
+    /// The newest id, set when every reader's queue has had its frame.
+    newest: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -71,6 +73,7 @@ pub struct Subscription {
     frames: mpsc::Receiver<Arc<Frame>>,
     last: oneshot::Receiver<Arc<Frame>>,
     queued: Arc<Queued>,
+    newest: Arc<AtomicU64>,
 }
 
 impl Subscription {
@@ -80,16 +83,38 @@ impl Subscription {
             return Some(frame);
         }
         match self.frames.recv().await {
-            Some(frame) => {
-                if frame.id.is_some() {
-                    self.queued.frames.fetch_sub(1, Ordering::Relaxed);
-                    self.queued.bytes.fetch_sub(frame.weight(), Ordering::Relaxed);
-                }
-                Some(frame)
-            }
+            Some(frame) => Some(self.taken(frame)),
             // The queue is empty and closed: what is left is the last word, if one was left.
             None => self.last.try_recv().ok(),
         }
+    }
+
+    /// A sign of life (H12): a frame without id that names the newest event, so that a reader who lacks one learns it.
+    /// Of a queue that is not empty it is the next frame instead, since what the sign names goes before it; `None` where
+    /// the stream has ended.
+    pub fn sign_of_life(&mut self, now: Micros) -> Option<Arc<Frame>> {
+        if let Some(frame) = self.first.pop_front() {
+            return Some(frame);
+        }
+        // Read before the queue is: up to this id everything was put into it.
+        let newest = self.newest.load(Ordering::Acquire);
+        match self.frames.try_recv() {
+            Ok(frame) => Some(self.taken(frame)),
+            Err(mpsc::error::TryRecvError::Empty) => {
+                let data = json!({ "lastEventId": newest, "eventEpoch": self.epoch });
+                Some(Arc::new(Event::new("alive", data).frame(None, now)))
+            }
+            Err(mpsc::error::TryRecvError::Disconnected) => None,
+        }
+    }
+
+    /// A frame left the queue.
+    fn taken(&self, frame: Arc<Frame>) -> Arc<Frame> {
+        if frame.id.is_some() {
+            self.queued.frames.fetch_sub(1, Ordering::Relaxed);
+            self.queued.bytes.fetch_sub(frame.weight(), Ordering::Relaxed);
+        }
+        frame
     }
 }
 
@@ -101,7 +126,14 @@ pub struct TooManyReaders;
 impl Bus {
     /// A new stream. `ring_size` frames are kept for those who come back.
     pub fn new(epoch: Uuid, ring_size: usize) -> Self {
-        Self { epoch, next: 1, ring: VecDeque::new(), ring_size: ring_size.max(1), readers: Vec::new() }
+        Self {
+            epoch,
+            next: 1,
+            ring: VecDeque::new(),
+            ring_size: ring_size.max(1),
+            readers: Vec::new(),
+            newest: Arc::default(),
+        }
     }
 
     /// The stream's identity: an id means something only together with it.
@@ -122,6 +154,7 @@ impl Bus {
     /// Uses up ids for events that exist only in a load's response, and forgets the ring.
     pub fn skip(&mut self, ids: u64) {
         self.next += ids;
+        self.newest.store(self.last_id(), Ordering::Release);
         self.ring.clear();
     }
 
@@ -144,7 +177,19 @@ impl Bus {
         }
         self.ring.push_back(Arc::clone(&frame));
         self.readers.retain_mut(|reader| reader.take(&frame, now));
+        self.newest.store(self.last_id(), Ordering::Release);
         frame
+    }
+
+    /// Tells all who read something that is no event of the stream: it has no id, and nobody gets it later. A reader who
+    /// lags behind does without.
+    pub fn hint(&mut self, event: &Event, now: Micros) {
+        if !self.readers.is_empty() {
+            let frame = Arc::new(event.frame(None, now));
+            for reader in &self.readers {
+                reader.hint(&frame);
+            }
+        }
     }
 
     /// Publishes a last event to all, and ends the stream for them.
@@ -183,7 +228,14 @@ impl Bus {
             max_queued,
             warned: false,
         });
-        Ok(Subscription { epoch: self.epoch, first, frames: receiver, last: last_receiver, queued })
+        Ok(Subscription {
+            epoch: self.epoch,
+            first,
+            frames: receiver,
+            last: last_receiver,
+            queued,
+            newest: Arc::clone(&self.newest),
+        })
     }
 
     fn catch_up(&self, cursor: &Cursor, first: &mut VecDeque<Arc<Frame>>, now: Micros) {
@@ -235,6 +287,15 @@ impl Bus {
 }
 
 impl Reader {
+    /// Queues a frame of its own, unless several wait.
+    fn hint(&self, frame: &Arc<Frame>) {
+        let all = self.max_queued + OWN_FRAMES - self.frames.capacity();
+        let own = all.saturating_sub(self.queued.frames.load(Ordering::Relaxed));
+        if own < OWN_FRAMES / 2 {
+            let _ = self.frames.try_send(Arc::clone(frame));
+        }
+    }
+
     /// Queues a frame; `false` lets the reader go.
     fn take(&mut self, frame: &Arc<Frame>, now: Micros) -> bool {
         let frames = self.queued.frames.load(Ordering::Relaxed);

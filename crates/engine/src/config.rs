@@ -26,6 +26,8 @@ pub struct EngineConfig {
     pub prompt_deadline_ms: Option<u64>,
     /// After how long an open question that no surface has shown is warned of (D4); `None` is never.
     pub unseen_after: Option<Duration>,
+    /// How long an agent may be silent over a question call that nobody can answer, before the call is closed (H14).
+    pub lost_after: Duration,
     /// Frames that a session keeps for readers who come back.
     pub ring_size: usize,
     /// Prompts that a session may hold, the running one counted.
@@ -52,6 +54,7 @@ impl EngineConfig {
             ask_timeout: None,
             prompt_deadline_ms: None,
             unseen_after: Some(Duration::from_secs(30)),
+            lost_after: Duration::from_secs(10),
             ring_size: 8000,
             max_prompts: Some(5),
             max_sessions: None,

@@ -21,8 +21,8 @@ use crate::health::{LedgerHealth, Noted, Watched};
 use crate::history::Transcripts;
 use crate::port::{Agents, NewSession};
 use crate::session::{
-    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Queued, Receipt,
-    Start, VoteOutcome, VoteRequest,
+    Accepted, AnswerRequest, Attached, FROM_AGENT, LoadAction, LoadRequest, Made, Msg, Presence,
+    PromptRequest, Queued, Receipt, Start, VoteOutcome, VoteRequest,
 };
 use crate::shared::Shared;
 use crate::wire::question as question_wire;
@@ -58,6 +58,8 @@ pub struct CreateRequest {
     pub source: (Option<String>, Option<String>),
     /// The client id that the request named.
     pub client: Option<ClientId>,
+    /// How the client shows itself.
+    pub presence: Presence,
 }
 
 /// A copy of a session.
@@ -110,7 +112,10 @@ impl Engine {
             let known = self.defaults().get(&cwd).cloned();
             if let Some(handle) = known.and_then(|id| self.shared.find(&id)) {
                 let (reply, answer) = oneshot::channel();
-                if handle.send(Msg::Attach(request.client.clone(), reply)).await.is_ok()
+                if handle
+                    .send(Msg::Attach(request.client.clone(), request.presence.clone(), reply))
+                    .await
+                    .is_ok()
                     && let Ok(Ok(attached)) = answer.await
                 {
                     return Ok(attached);
@@ -154,7 +159,8 @@ impl Engine {
             approval_mode: request.approval_mode,
         };
         let (reply, answer) = oneshot::channel();
-        let made = Made { info, agent, taken, sink, from_agent, client: request.client, reply };
+        let CreateRequest { client, presence, .. } = request;
+        let made = Made { info, agent, taken, sink, from_agent, client, presence, reply };
         if self.shared.start_new(&id, Start::New(Box::new(made))).is_none() {
             return Err(EngineError::SessionExists(id));
         }
@@ -207,18 +213,12 @@ impl Engine {
         self.wake(id, Msg::Delete).await
     }
 
-    /// Accepts a prompt.
+    /// Accepts a prompt, once by its id.
     ///
     /// # Errors
     /// See [`EngineError`]; nothing was accepted.
-    pub async fn prompt(
-        &self,
-        id: &SessionId,
-        blocks: Vec<Value>,
-        deadline_ms: Option<u64>,
-        client: Option<ClientId>,
-    ) -> Result<Accepted, EngineError> {
-        self.live(id, |reply| Msg::Prompt { blocks, deadline_ms, client, reply }).await
+    pub async fn prompt(&self, id: &SessionId, request: PromptRequest) -> Result<Accepted, EngineError> {
+        self.live(id, |reply| Msg::Prompt(request, reply)).await
     }
 
     /// The prompts that wait or run.
@@ -423,7 +423,12 @@ impl Engine {
     ///
     /// # Errors
     /// There is no such session, a turn runs in it, or it cannot be copied.
-    pub async fn branch(&self, id: &SessionId, name: Option<String>) -> Result<Branched, EngineError> {
+    pub async fn branch(
+        &self,
+        id: &SessionId,
+        name: Option<String>,
+        presence: Presence,
+    ) -> Result<Branched, EngineError> {
         let row = self.shared.ledger.session(id).await?;
         let title = row.as_ref().and_then(|row| row.title.clone());
         self.wake(id, Msg::Branch).await?;
@@ -437,13 +442,18 @@ impl Engine {
         let attached = if self.is_stored(&copy).await? {
             // A session of our agent is what its transcript is: the copy is taken in from there. Nobody is attached
             // to it yet, and nothing is asked in it (E7); who copies it gets a new id, as with any session that is new.
-            let request =
-                LoadRequest { action: LoadAction::Load, client: None, page_size: None, approval_mode: None };
+            let request = LoadRequest {
+                action: LoadAction::Load,
+                presence,
+                client: None,
+                page_size: None,
+                approval_mode: None,
+            };
             self.load(&copy, request).await?
         } else {
             // Nothing was said in the original yet, so its copy is a new session.
             let cwd = row.map(|row| row.workspace_cwd).unwrap_or_default();
-            let request = CreateRequest { session: Some(copy.clone()), ..CreateRequest::default() };
+            let request = CreateRequest { session: Some(copy.clone()), presence, ..CreateRequest::default() };
             self.make(request, cwd).await?
         };
         self.rename(&copy, name.clone(), None).await?;

@@ -23,7 +23,7 @@ pub use error::EngineError;
 pub use health::{LedgerHealth, Trouble};
 pub use history::{Read, Summary, TranscriptFiles, Transcripts, Wanted};
 pub use session::{
-    Accepted, AnswerRequest, Attached, LoadAction, LoadRequest, Queued, Receipt, Replay, VoteOutcome,
-    VoteRequest,
+    Accepted, AnswerRequest, Attached, LoadAction, LoadRequest, Presence, PromptRequest, Queued, Receipt,
+    Replay, VoteOutcome, VoteRequest,
 };
 pub use world::{SystemWorld, World};

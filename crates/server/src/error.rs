@@ -202,7 +202,9 @@ fn rejected(rejection: &Rejection) -> ApiError {
             .with("pendingCount", *pending)
             .retry_after(5),
         Rejection::UnknownPrompt(_) => new(StatusCode::NOT_FOUND, "prompt_not_found"),
-        Rejection::DuplicatePrompt(_) => new(StatusCode::CONFLICT, "prompt_id_conflict"),
+        Rejection::PromptIdReused(id) => {
+            new(StatusCode::CONFLICT, "prompt_id_reused").with("promptId", id.as_str())
+        }
         Rejection::Busy => new(StatusCode::CONFLICT, "session_busy").retry_after(5),
         Rejection::AlreadyOpen => new(StatusCode::CONFLICT, "session_id_conflict"),
         Rejection::NotOpen | Rejection::Deleted => new(StatusCode::NOT_FOUND, "session_not_found"),

@@ -9,6 +9,8 @@ mod blocks;
 mod body;
 mod error;
 mod extract;
+#[cfg(feature = "faults")]
+mod faults;
 #[doc(hidden)]
 pub mod fuzz;
 mod ids;
@@ -35,11 +37,14 @@ pub const MAX_BODY: usize = 10 * 1024 * 1024;
 pub fn router(app: App) -> Router {
     use routes::daemon;
     let browser = if app.config.web == Web::Off { Router::new() } else { web::routes() };
-    api::routes()
+    let routes = api::routes()
         .merge(browser)
         .fallback(daemon::not_found)
         .method_not_allowed_fallback(daemon::method_not_allowed)
         .layer(from_fn_with_state(app.clone(), access::guard))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(app)
+        .with_state(app);
+    #[cfg(feature = "faults")]
+    let routes = routes.layer(from_fn_with_state(faults::Faults::default(), faults::intercept));
+    routes
 }

@@ -1,7 +1,8 @@
-//! The event stream's bytes (WIRE a.5): `retry`, then frames, with a comment now and then as a sign of life.
+//! The event stream's bytes (WIRE a.5): `retry`, then frames, and every few seconds a sign of life (H12).
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::stall::Stalled;
 
-/// How often a stream shows that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often a stream shows that it lives, and names its newest event.
+const ALIVE: Duration = Duration::from_secs(3);
 
 /// What a client waits before it connects again, in milliseconds.
 const RETRY: &str = "retry: 3000\n\n";
@@ -26,6 +27,8 @@ struct Sending {
     stalled: Stalled,
     /// Of the newest event that was sent.
     last: Option<u64>,
+    /// When the next sign of life is due.
+    alive_at: Instant,
     at: Place,
 }
 
@@ -39,7 +42,22 @@ enum Place {
 /// The body of a stream. One whose reader stalled ends as soon as it can be told so (WIRE b.2).
 pub(crate) fn body(subscription: Subscription, stalled: Stalled) -> Body {
     stalled.forget();
-    Body::from_stream(stream(Sending { subscription, stalled, last: None, at: Place::Start }))
+    let alive_at = Instant::now() + ALIVE;
+    Body::from_stream(stream(Sending { subscription, stalled, last: None, alive_at, at: Place::Start }))
+}
+
+impl Sending {
+    /// The next frame, or a sign of life where one is due; `None` at the end.
+    async fn next(&mut self) -> Option<Arc<Frame>> {
+        if let Ok(frame) = timeout_at(self.alive_at, self.subscription.next()).await {
+            return frame;
+        }
+        self.alive_at = Instant::now() + ALIVE;
+        match self.subscription.sign_of_life(SystemWorld.now()) {
+            Some(frame) => Some(frame),
+            None => self.subscription.next().await,
+        }
+    }
 }
 
 fn stream(start: Sending) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -54,14 +72,9 @@ fn stream(start: Sending) -> impl Stream<Item = Result<Bytes, Infallible>> {
                 encode(&evicted(sending.last))
             }
             Place::Middle => {
-                match timeout_at(Instant::now() + HEARTBEAT, sending.subscription.next()).await {
-                    Ok(Some(frame)) => {
-                        sending.last = frame.id.or(sending.last);
-                        encode(&frame)
-                    }
-                    Ok(None) => return None,
-                    Err(_) => Bytes::from_static(b": alive\n\n"),
-                }
+                let frame = sending.next().await?;
+                sending.last = frame.id.or(sending.last);
+                encode(&frame)
             }
             Place::End => return None,
         };
@@ -91,4 +104,73 @@ fn encode(frame: &Frame) -> Bytes {
     bytes.extend_from_slice(&frame.json);
     bytes.extend_from_slice(b"\n\n");
     Bytes::from(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt as _, TryStreamExt as _};
+    use holdpoint_engine::bus::{Bus, Cursor, DEFAULT_MAX_QUEUED};
+    use holdpoint_model::ids::Micros;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn bus() -> Bus {
+        Bus::new(uuid::Uuid::new_v4(), 16)
+    }
+
+    /// The frames of a stream, without what is no frame.
+    fn frames(subscription: Subscription) -> impl Stream<Item = Value> + Unpin {
+        let body = body(subscription, Stalled::default()).into_data_stream();
+        let frames = body.map_err(|_| ()).filter_map(async |bytes| {
+            let text = String::from_utf8(bytes.unwrap().to_vec()).unwrap();
+            let data = text.lines().find_map(|line| line.strip_prefix("data: ").map(str::to_owned));
+            assert!(data.is_none() || text.contains("id: ") == text.contains("\"id\":"), "{text}");
+            data.map(|data| serde_json::from_str(&data).unwrap())
+        });
+        Box::pin(frames)
+    }
+
+    fn event(text: &str) -> Event {
+        Event::new("session_update", json!({ "text": text }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h12_a_quiet_stream_names_its_newest_event_every_three_seconds() {
+        let mut bus = bus();
+        bus.publish(&event("one"), Micros(0));
+        let cursor = Cursor { last: 1, epoch: None };
+        let subscription = bus.subscribe(Some(&cursor), DEFAULT_MAX_QUEUED, Vec::new(), Micros(0)).unwrap();
+        let mut frames = frames(subscription);
+        let since = Instant::now();
+        assert_eq!(frames.next().await.unwrap()["type"], "replay_complete");
+        for n in 1..=3 {
+            let alive = frames.next().await.unwrap();
+            assert_eq!(alive["type"], "alive", "{alive}");
+            assert_eq!(alive["data"], json!({ "lastEventId": 1, "eventEpoch": bus.epoch() }));
+            assert!(alive.get("id").is_none(), "it is no event of the session: {alive}");
+            assert_eq!(since.elapsed(), ALIVE * n);
+        }
+        bus.end(&event("last"), Micros(0));
+        assert_eq!(frames.next().await.unwrap()["data"]["text"], "last");
+        assert!(frames.next().await.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h12_a_sign_of_life_never_names_what_is_still_on_its_way() {
+        let mut bus = bus();
+        let subscription = bus.subscribe(None, DEFAULT_MAX_QUEUED, Vec::new(), Micros(0)).unwrap();
+        let mut frames = frames(subscription);
+        assert_eq!(frames.next().await.unwrap()["data"]["lastEventId"], 0);
+        // It is due again, and so is what was published meanwhile.
+        tokio::time::advance(ALIVE * 2).await;
+        for n in 1..=4 {
+            bus.publish(&event(&n.to_string()), Micros(0));
+        }
+        for n in 1..=4 {
+            let frame = frames.next().await.unwrap();
+            assert_eq!((&frame["id"], &frame["type"]), (&json!(n), &json!("session_update")), "{frame}");
+        }
+        assert_eq!(frames.next().await.unwrap()["data"]["lastEventId"], 4);
+    }
 }

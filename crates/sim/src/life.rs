@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_engine::{AnswerRequest, Engine, EngineConfig, LoadAction, LoadRequest};
+use holdpoint_engine::{AnswerRequest, Engine, EngineConfig, LoadAction, LoadRequest, Presence};
 use holdpoint_ledger::Ledger;
 use holdpoint_model::ids::QuestionId;
 use holdpoint_model::policy::{Strategy, Voter};
@@ -238,8 +238,13 @@ impl Life {
             let mut busy = false;
             for session in ledger.sessions() {
                 let client = session.clients.iter().next().cloned();
-                let request =
-                    LoadRequest { action: LoadAction::Resume, client, page_size: None, approval_mode: None };
+                let request = LoadRequest {
+                    action: LoadAction::Resume,
+                    presence: Presence::default(),
+                    client,
+                    page_size: None,
+                    approval_mode: None,
+                };
                 drop(engine.load(&session.id, request).await);
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

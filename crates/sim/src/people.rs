@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use holdpoint_engine::{AnswerRequest, CreateRequest, Engine, LoadAction, LoadRequest, Receipt, VoteRequest};
+use holdpoint_engine::{
+    AnswerRequest, CreateRequest, Engine, LoadAction, LoadRequest, Presence, PromptRequest, Receipt,
+    VoteRequest,
+};
 use holdpoint_ledger::Ledger;
 use holdpoint_model::answers::Answers;
-use holdpoint_model::ids::{ClientId, Generation, RequestId, ResponseId, SessionId};
+use holdpoint_model::ids::{ClientId, Generation, PromptId, RequestId, ResponseId, SessionId};
 use holdpoint_model::policy::{Strategy, Voter};
 use holdpoint_model::session::{Answerer, Choice, Decision, Event, Question, Session, State};
 use serde_json::{Value, json};
@@ -106,10 +109,17 @@ impl People {
 
     fn prompt(&self, session: SessionId, client: Option<ClientId>, rng: &mut Rng) {
         let this = self.clone();
-        let deadline = rng.one_in(8).then(|| 1 + rng.below(20_000));
+        let deadline_ms = rng.one_in(8).then(|| 1 + rng.below(20_000));
+        // Some have an id of their own, and send it again whatever came of it.
+        let id =
+            rng.one_in(3).then(|| PromptId::new(format!("own-{}", rng.below(1 << 40))).expect("letters"));
         tokio::spawn(async move {
             let blocks = vec![json!({ "type": "text", "text": "go" })];
-            if let Ok(accepted) = this.engine.prompt(&session, blocks, deadline, client).await
+            let request = PromptRequest { id: id.clone(), blocks, deadline_ms, client };
+            if id.is_some() {
+                drop(this.engine.prompt(&session, request.clone()).await);
+            }
+            if let Ok(accepted) = this.engine.prompt(&session, request).await
                 && let Some(accepted) = this.hears(accepted)
             {
                 let prompt = accepted.prompt;
@@ -133,8 +143,13 @@ impl People {
         let this = self.clone();
         let reader = self.reader(session.clone(), rng);
         tokio::spawn(async move {
-            let request =
-                LoadRequest { action, client: client.clone(), page_size: None, approval_mode: None };
+            let request = LoadRequest {
+                action,
+                presence: Presence::default(),
+                client: client.clone(),
+                page_size: None,
+                approval_mode: None,
+            };
             this.store.note(format!("  {} by {client:?}", action.as_str()));
             if let Ok(attached) = this.engine.load(&session, request).await
                 && let Some(attached) = this.hears(attached)
@@ -280,7 +295,7 @@ impl People {
         let this = self.clone();
         tokio::spawn(async move {
             let before = now(this.durable.session(&session)).ok().flatten().map(|row| row.title);
-            if let Ok(copy) = this.engine.branch(&session, None).await
+            if let Ok(copy) = this.engine.branch(&session, None, Presence::default()).await
                 && let Some(copy) = this.hears(copy)
             {
                 let id = copy.attached.session;

@@ -1,22 +1,21 @@
-// A machine of one test: a directory, a scripted model, the lives of a daemon on one port, the page before it, and a
-// browser. HOLDPOINT names the daemon's binary, CHROMIUM the browser's. With PAGE=daemon the page is the one that the daemon
-// serves itself, and its faults are switched at PAGE_CONTROL (a path, /__faults unless given) of the daemon, in the words of
-// serve.mjs; unless that is set, serve.mjs serves it from disk.
+// A machine of one test: a directory, a scripted model, the lives of a daemon on one port, and a browser. HOLDPOINT names the
+// daemon's binary, CHROMIUM the browser's. The daemon serves the page from this checkout; with PAGE=daemon the one that is
+// compiled in. Faults need a daemon with the switch for them: --features holdpoint/crash-points.
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { chromium } from 'playwright-core';
 
-import { serve } from '../serve.mjs';
 import { Model } from './model.mjs';
 
 export const PATIENCE = 30_000;
 const BINARY = process.env.HOLDPOINT ?? 'holdpoint';
-/** Whether the daemon serves the page itself. */
-const OWN = process.env.PAGE === 'daemon';
+/** Where the page is that the daemon serves, unless it is the one that is compiled in. */
+const WEB = process.env.PAGE === 'daemon' ? undefined : fileURLToPath(new URL('../../../crates/server/web/', import.meta.url));
 const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
 /** Looks again and again until there is something to see. */
@@ -70,19 +69,18 @@ export class Machine {
     machine.port = await freePort();
     await machine.start();
     machine.requests = [];
-    machine.page = OWN ? undefined : await serve({ daemon: machine.daemon });
     machine.contexts = [];
     return machine;
   }
 
   get daemon() { return `http://127.0.0.1:${this.port}`; }
-  get url() { return this.page?.url ?? this.daemon; }
+  get url() { return this.daemon; }
   log() { return readFileSync(join(this.dir, 'log'), 'utf8'); }
 
   async start() {
     for (let tries = 0; ; tries += 1) {
       const log = openSync(join(this.dir, 'log'), 'a');
-      const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, ...this.more.flatMap((dir) => ['--workspace', dir]), '--data-dir', join(this.dir, 'data'), ...this.flags], {
+      const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, ...this.more.flatMap((dir) => ['--workspace', dir]), '--data-dir', join(this.dir, 'data'), ...(WEB ? ['--web-dir', WEB] : []), ...this.flags], {
         cwd: this.work, stdio: ['ignore', log, log], detached: true,
         env: { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.dir, OPENAI_BASE_URL: this.model.url, OPENAI_MODEL: 'scripted', OPENAI_API_KEY: 'k', NO_COLOR: '1' },
       });
@@ -109,7 +107,6 @@ export class Machine {
 
   async close() {
     for (const context of this.contexts) await context.close().catch(() => {});
-    await this.page?.close();
     await this.kill();
     this.model.close();
     rmSync(this.dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
@@ -117,7 +114,8 @@ export class Machine {
 
   /** Sets the faults, the whole of them. */
   async faults(faults = {}) {
-    await fetch(OWN ? this.daemon + (process.env.PAGE_CONTROL ?? '/__faults') : `${this.url}/__faults`, { method: 'POST', body: JSON.stringify(faults) });
+    const { status } = await fetch(`${this.daemon}/__faults`, { method: 'POST', body: JSON.stringify(faults) });
+    if (status !== 204) throw new Error(`the daemon has no switch for faults (${status}): build it with --features holdpoint/crash-points`);
   }
 
   /** What the pages asked for, of a method and with a path that matches. */

@@ -188,6 +188,19 @@ async fn frames_that_are_no_events_are_left_out() {
 }
 
 #[tokio::test]
+async fn h12_an_event_that_never_came_is_asked_for_when_a_sign_of_life_names_it() {
+    let alive = |id: u64| bare("alive", json!({"lastEventId": id, "eventEpoch": "e1"}));
+    let server = Server::start(move |n| match n {
+        0 => stream("e1", &[alive(0), text(1, "one"), alive(1), alive(2)], Then::Stay),
+        _ => stream("e1", &[text(2, "two"), alive(2)], Then::Stay),
+    })
+    .await;
+    let mut subscription = subscribe(&server, Cursor::after(0, Some("e1".into())));
+    assert_eq!(until(&mut subscription, "two").await, ["one", "lost", "back", "two"]);
+    assert_eq!(server.seen()[1].header("last-event-id"), Some("1"));
+}
+
+#[tokio::test]
 async fn a_page_is_no_event_stream() {
     let server = Server::start(|_| reply(200, json!({}))).await;
     let error = subscribe(&server, Cursor::default()).next().await.unwrap_err();

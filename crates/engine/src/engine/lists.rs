@@ -56,6 +56,8 @@ pub struct Activity {
     pub clients: usize,
     /// Questions that are being asked, and that no surface has shown for longer than they should wait (D4).
     pub unseen: usize,
+    /// Calls of the question tool that ran with nothing for people to answer, and were closed (H14), of live sessions.
+    pub lost: usize,
     /// When something last happened in a live session.
     pub last: Option<Micros>,
 }
@@ -199,6 +201,7 @@ impl Engine {
                 activity.sessions += 1;
                 activity.running += usize::from(is_at_work(&status));
                 activity.clients += status["clientCount"].as_u64().unwrap_or(0) as usize;
+                activity.lost += status["lostQuestionCount"].as_u64().unwrap_or(0) as usize;
                 activity.unseen += status["unseenCount"].as_u64().unwrap_or(0) as usize;
                 let at = status["updatedAt"].as_str().and_then(crate::wire::read_iso);
                 activity.last = activity.last.max(at);

@@ -15,7 +15,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attach::ReadDone;
 use super::book::Book;
-use super::message::{Accepted, Answer, AskedView, Attached, Msg};
+use super::lost::Lost;
+use super::message::{Accepted, Answer, AskedView, Attached, Msg, Presence};
 use super::take_up::{TakeUpDone, TakingUp};
 use crate::bus::Bus;
 use crate::error::EngineError;
@@ -75,6 +76,8 @@ pub(crate) struct Made {
     pub(crate) from_agent: mpsc::Receiver<FromAgent>,
     /// The client id that the request named.
     pub(crate) client: Option<ClientId>,
+    /// How the client shows itself.
+    pub(crate) presence: Presence,
     /// The way back.
     pub(crate) reply: Answer<Attached>,
 }
@@ -127,8 +130,8 @@ pub(crate) struct Actor {
     pub(super) pending: BTreeMap<Generation, Pending>,
     /// Open questions that a load does not ask again: their batch is mixed, or cannot be read (E3, E4).
     pub(super) unrestorable: BTreeSet<Generation>,
-    /// Attached clients, and how often each is.
-    pub(super) attached: BTreeMap<ClientId, usize>,
+    /// Attached clients. One that attaches again is still one.
+    pub(super) attached: BTreeMap<ClientId, Presence>,
     /// Commits that nobody waits for.
     pub(super) lazy: FuturesUnordered<Reply<Result<(), AppendError>>>,
     /// Prompts whose waiting was told.
@@ -159,6 +162,8 @@ pub(crate) struct Actor {
     pub(super) sink: Option<mpsc::Sender<FromAgent>>,
     /// A prompt was accepted in this life: the queue may go on over a question that nobody asks.
     pub(super) queue_is_fresh: bool,
+    /// Calls of the question tool that run, and may have no question.
+    pub(super) lost_calls: Lost,
 }
 
 /// Work that was done beside the actor.
@@ -217,6 +222,7 @@ impl Actor {
             stalled_until: None,
             sink: None,
             queue_is_fresh: false,
+            lost_calls: Lost::default(),
         };
         tracker.spawn(actor.run(start));
         Handle { mailbox: sender, serial }
@@ -296,6 +302,7 @@ impl Actor {
     async fn work(&mut self) {
         let stop = self.shared.stop.clone();
         while !self.ended {
+            self.look_for_lost_calls();
             let wake = self.next_wake();
             tokio::select! {
                 // In this order, so that a run can be repeated. People come before agents; what an agent sends is
@@ -336,7 +343,8 @@ impl Actor {
     fn next_wake(&self) -> Wake {
         let asks = self.pending.values().flat_map(|pending| [pending.deadline, pending.unseen_at]).flatten();
         let idle = self.idle_until();
-        let at = asks.chain(self.retry_at).chain(self.stalled_until).chain(self.deadline).chain(idle).min();
+        let alarms = [self.retry_at, self.stalled_until, self.deadline, self.lost_calls.due(), idle];
+        let at = asks.chain(alarms.into_iter().flatten()).min();
         Wake { set: at.is_some(), at: at.unwrap_or_else(Instant::now) }
     }
 
@@ -357,6 +365,9 @@ impl Actor {
         }
         if self.stalled_until.is_some_and(|at| at <= now) {
             self.ask_stalled().await;
+        }
+        if self.lost_calls.due().is_some_and(|at| at <= now) {
+            self.close_lost_calls();
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
@@ -417,15 +428,15 @@ impl Actor {
         let voice = msg.voice().cloned();
         match msg {
             Msg::Load(request, reply) => self.load(request, reply).await,
-            Msg::Attach(client, reply) => self.attach_live(client, reply).await,
+            Msg::Attach(client, presence, reply) => self.attach_live(client, presence, reply).await,
             Msg::Detach(client, reply) => {
                 self.detach(&client).await;
                 let _ = reply.send(());
             }
             Msg::Close(client, reply) => self.close(client, reply).await,
             Msg::Delete(reply) => self.delete(reply).await,
-            Msg::Prompt { blocks, deadline_ms, client, reply } => {
-                let outcome = self.prompt(blocks, deadline_ms, client).await;
+            Msg::Prompt(request, reply) => {
+                let outcome = self.prompt(request).await;
                 let _ = reply.send(outcome);
             }
             Msg::Prompts(client, reply) => {
@@ -561,7 +572,7 @@ impl Actor {
 
     fn status(&self) -> Value {
         let mut view =
-            crate::wire::session::status(&self.state, self.attached.len(), self.turn_error.as_ref());
+            crate::wire::session::status(&self.state, self.attached.values(), self.turn_error.as_ref());
         // Between two lives of the agent the turn has not ended (I6).
         let between = matches!(self.link, Link::TakingUp(_)) || self.retry_at.is_some();
         if between && self.state.turn.is_some() && self.state.running().is_none() {
@@ -572,6 +583,9 @@ impl Actor {
         let unseen = self.unseen();
         if unseen > 0 {
             view["unseenCount"] = json!(unseen);
+        }
+        if self.lost_calls.closed() > 0 {
+            view["lostQuestionCount"] = json!(self.lost_calls.closed());
         }
         view
     }
@@ -619,8 +633,8 @@ impl Msg {
     /// The client that changes something by it, or shows that it is there.
     fn voice(&self) -> Option<&ClientId> {
         match self {
-            Self::Prompt { client, .. }
-            | Self::Cancel { client, .. }
+            Self::Prompt(request, _) => request.client.as_ref(),
+            Self::Cancel { client, .. }
             | Self::RemovePrompt(_, client, _)
             | Self::Continue(client, _)
             | Self::Heartbeat(client, _)
@@ -648,7 +662,7 @@ impl Msg {
     fn refuse(self, error: &EngineError) {
         let error = error.clone();
         match self {
-            Self::Load(_, reply) | Self::Attach(_, reply) => drop(reply.send(Err(error))),
+            Self::Load(_, reply) | Self::Attach(_, _, reply) => drop(reply.send(Err(error))),
             Self::Detach(_, reply) => drop(reply.send(())),
             Self::Close(_, reply) | Self::Delete(reply) | Self::Rename(_, _, reply) => {
                 drop(reply.send(Err(error)));
@@ -656,7 +670,7 @@ impl Msg {
             Self::Cancel { reply, .. } | Self::Shown { reply, .. } | Self::Branch(reply) => {
                 drop(reply.send(Err(error)));
             }
-            Self::Prompt { reply, .. } => drop(reply.send(Err(error))),
+            Self::Prompt(_, reply) => drop(reply.send(Err(error))),
             Self::Prompts(_, reply) => drop(reply.send(Err(error))),
             Self::RemovePrompt(_, _, reply) => drop(reply.send(Err(error))),
             Self::Continue(_, reply) => drop(reply.send(Err(error))),

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use holdpoint_model::ids::{CallId, ClientId};
-use holdpoint_model::session::{Command, Info, Rejection, TurnEnd, UnaskedCause};
+use holdpoint_model::session::{CloseCause, Command, Info, Rejection, TurnEnd, UnaskedCause};
 use holdpoint_transcript::replay::Finalise;
 use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link, Made};
-use super::message::{Answer, Attached, LoadAction, LoadRequest, Replay};
+use super::message::{Answer, Attached, LoadAction, LoadRequest, Presence, Replay};
 use super::take_up::{OnBehalf, asked_calls};
 use crate::bus::{Cursor, Subscription};
 use crate::error::EngineError;
@@ -21,6 +21,8 @@ use crate::wire::question as wire;
 pub(super) struct Waiter {
     pub(super) request: LoadRequest,
     pub(super) client: ClientId,
+    /// Whether this request attached the client, and not an earlier one.
+    pub(super) is_new: bool,
     /// Whether the session was live when the request came.
     pub(super) attached: bool,
     pub(super) reply: Answer<Attached>,
@@ -61,18 +63,18 @@ pub(super) struct ReadDone {
 impl Actor {
     /// A session that is made now.
     pub(super) async fn create(&mut self, made: Made) {
-        let Made { info, agent, taken, sink, from_agent, client, reply } = made;
+        let Made { info, agent, taken, sink, from_agent, client, presence, reply } = made;
         self.link = Link::Up { agent, state: taken.state };
         self.sink = Some(sink);
         self.from_agent = Some(from_agent);
         let opened =
             self.execute_lazily(Command::Open { info }).and_then(|_| self.execute_lazily(Command::StartLife));
         let attached = match opened {
-            Ok(_) => self.register(client).await,
+            Ok(_) => self.register(client, presence).await,
             Err(error) => Err(error),
         };
         match attached {
-            Ok(client) => {
+            Ok((client, _)) => {
                 let attached = self.attached_view(client, false, self.bus.last_id(), None);
                 let _ = reply.send(Ok(attached));
             }
@@ -84,24 +86,38 @@ impl Actor {
         }
     }
 
-    /// Attaches a client: keeps the id that it named if it is known here, else gives it a new one (WIRE a.7).
-    async fn register(&mut self, presented: Option<ClientId>) -> Result<ClientId, EngineError> {
+    /// Attaches a client: keeps the id that it named if it is known here, else gives it a new one (WIRE a.7). Also says
+    /// whether it was not attached before.
+    async fn register(
+        &mut self,
+        presented: Option<ClientId>,
+        presence: Presence,
+    ) -> Result<(ClientId, bool), EngineError> {
         let minted = self.shared.world.client_id();
         let kept = presented.filter(|client| self.state.clients.contains(client));
         let client = kept.clone().unwrap_or_else(|| minted.clone());
         // Durable before it is told: votes have no way to heal an id that a restart forgot (R16).
         self.execute(Command::Attach { presented: kept, minted }).await?;
-        *self.attached.entry(client.clone()).or_default() += 1;
-        Ok(client)
+        let before = self.attached.insert(client.clone(), presence);
+        let is_new = before.is_none();
+        if before.as_ref() != self.attached.get(&client) {
+            self.tell_clients();
+        }
+        Ok((client, is_new))
     }
 
     pub(super) fn release(&mut self, client: &ClientId) {
-        if let Some(count) = self.attached.get_mut(client) {
-            *count -= 1;
-            if *count == 0 {
-                self.attached.remove(client);
-            }
+        if self.attached.remove(client).is_some() {
+            self.tell_clients();
         }
+    }
+
+    /// Hints at who is attached now. The status has it: whoever misses the hint sees it there.
+    fn tell_clients(&mut self) {
+        let clients: Vec<_> = self.attached.values().collect();
+        let data = json!({ "sessionId": self.id, "clients": clients });
+        let now = self.shared.world.now();
+        self.bus.hint(&Event::new("session_clients_changed", data), now);
     }
 
     /// Takes a transcript in that the ledger does not know: a session that an editor ran, or a file that was
@@ -130,10 +146,15 @@ impl Actor {
     }
 
     /// Attaches to the live session that a create found.
-    pub(super) async fn attach_live(&mut self, client: Option<ClientId>, reply: Answer<Attached>) {
+    pub(super) async fn attach_live(
+        &mut self,
+        client: Option<ClientId>,
+        presence: Presence,
+        reply: Answer<Attached>,
+    ) {
         let outcome = if self.is_live() {
-            match self.register(client).await {
-                Ok(client) => Ok(self.attached_view(client, true, self.bus.last_id(), None)),
+            match self.register(client, presence).await {
+                Ok((client, _)) => Ok(self.attached_view(client, true, self.bus.last_id(), None)),
                 Err(error) => Err(error),
             }
         } else {
@@ -157,8 +178,9 @@ impl Actor {
         }
         // One who joins a restore under way finds the session live, as far as it can tell.
         let attached = self.is_live();
-        let client = match self.register(request.client.clone()).await {
-            Ok(client) => client,
+        let registered = self.register(request.client.clone(), request.presence.clone()).await;
+        let (client, is_new) = match registered {
+            Ok(registered) => registered,
             Err(error) => {
                 let _ = reply.send(Err(error));
                 return;
@@ -168,7 +190,7 @@ impl Actor {
             Some(_) => OnBehalf::Somebody(Some(client.clone())),
             None => OnBehalf::Nobody,
         };
-        let waiter = Waiter { request, client, attached, reply };
+        let waiter = Waiter { request, client, is_new, attached, reply };
         if let Link::TakingUp(taking) = &mut self.link {
             taking.waiters.push(waiter);
             return;
@@ -355,7 +377,9 @@ impl Actor {
     pub(super) async fn delete(&mut self, reply: Answer<()>) {
         let outcome = self.execute(Command::Delete).await.map(|_| ());
         if outcome.is_ok() {
-            self.put_away("client_close", None).await;
+            // Readers are told before the agent is: it may take its time.
+            self.tell_closed("client_close", None, Some(CloseCause::SessionDeleted));
+            self.let_go().await;
             if let Err(problem) = self.shared.transcripts.remove(&self.id) {
                 let _ = reply.send(Err(EngineError::Transcript(problem)));
                 return;
@@ -367,18 +391,29 @@ impl Actor {
     /// The agent drops the session, the stream ends, and the actor with it.
     pub(super) async fn put_away(&mut self, reason: &'static str, by: Option<&ClientId>) {
         self.closing = !self.state.deleted;
+        self.let_go().await;
+        self.tell_closed(reason, by, None);
+    }
+
+    async fn let_go(&mut self) {
         if let Link::Up { agent, .. } = &self.link {
             // Its writes must be done before another process opens the file; it bounds the wait itself.
             agent.close(&self.id).await;
         }
         self.link = Link::Down;
         self.from_agent = None;
+        self.ended = true;
+    }
+
+    fn tell_closed(&mut self, reason: &'static str, by: Option<&ClientId>, cause: Option<CloseCause>) {
         let mut data = json!({ "sessionId": self.id, "reason": reason });
+        if let Some(cause) = cause {
+            data["cause"] = json!(cause);
+        }
         if let Some(by) = by {
             data["closedBy"] = json!(by);
         }
         self.end_stream("session_closed", data);
-        self.ended = true;
     }
 
     fn let_agent_go(&mut self) {

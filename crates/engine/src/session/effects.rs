@@ -102,6 +102,7 @@ impl Actor {
         self.lost = None;
         self.cancelled_at = None;
         self.overdue = None;
+        self.lost_calls.turn_over();
         self.deadline = match origin {
             Origin::Client { prompt } => {
                 prompt.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms))
@@ -222,6 +223,7 @@ impl Actor {
         self.cancelled_at = None;
         self.deadline = None;
         self.overdue = None;
+        self.lost_calls.turn_over();
     }
 
     fn put_to_people(&mut self, generation: Generation, asking: &Asking) {

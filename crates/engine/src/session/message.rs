@@ -6,6 +6,7 @@ use holdpoint_model::ids::{
 };
 use holdpoint_model::policy::Voter;
 use holdpoint_model::session::{Answerer, Choice};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -36,11 +37,23 @@ impl LoadAction {
     }
 }
 
+/// How a client that is attached shows itself to the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Presence {
+    /// The name that it gives itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is: `web`, `cli`, `http` …
+    pub surface: String,
+}
+
 /// A load or a resume.
 #[derive(Clone, Debug)]
 pub struct LoadRequest {
     /// Which of the two.
     pub action: LoadAction,
+    /// How the one who is attached by it shows itself.
+    pub presence: Presence,
     /// The client id that the request named: a well-formed one, known or not, makes it attached (E6).
     pub client: Option<ClientId>,
     /// Most records of history to return.
@@ -104,6 +117,21 @@ pub struct Accepted {
     pub last_event_id: u64,
     /// The stream's epoch.
     pub epoch: String,
+    /// It was accepted before, by the id that it was sent with: what became of it, `queued`, `running` or `ended`.
+    pub repeated: Option<&'static str>,
+}
+
+/// A prompt that is sent.
+#[derive(Clone, Debug, Default)]
+pub struct PromptRequest {
+    /// The sender's id for it: the same one again is no second turn (D5). `None` gets a new one.
+    pub id: Option<PromptId>,
+    /// Its content.
+    pub blocks: Vec<Value>,
+    /// How long its turn may take, in milliseconds.
+    pub deadline_ms: Option<u64>,
+    /// By whom.
+    pub client: Option<ClientId>,
 }
 
 /// A prompt that waits or runs.
@@ -180,7 +208,7 @@ pub(crate) enum Msg {
     /// Attach, loading if need be.
     Load(LoadRequest, Answer<Attached>),
     /// Attach to the live session that a create found (scope `single`).
-    Attach(Option<ClientId>, Answer<Attached>),
+    Attach(Option<ClientId>, Presence, Answer<Attached>),
     /// A client goes away.
     Detach(ClientId, oneshot::Sender<()>),
     /// Close it; the transcript stays.
@@ -188,16 +216,7 @@ pub(crate) enum Msg {
     /// Delete it.
     Delete(Answer<()>),
     /// A prompt.
-    Prompt {
-        /// Its content.
-        blocks: Vec<Value>,
-        /// How long its turn may take, in milliseconds.
-        deadline_ms: Option<u64>,
-        /// By whom.
-        client: Option<ClientId>,
-        /// The way back.
-        reply: Answer<Accepted>,
-    },
+    Prompt(PromptRequest, Answer<Accepted>),
     /// The prompts that wait or run.
     Prompts(Option<ClientId>, Answer<Vec<Queued>>),
     /// Take a waiting prompt back.

@@ -6,14 +6,15 @@ mod attach;
 mod book;
 mod commit;
 mod effects;
+mod lost;
 mod message;
 mod said;
 mod take_up;
 mod turn;
 
 pub use message::{
-    Accepted, AnswerRequest, Attached, LoadAction, LoadRequest, Queued, Receipt, Replay, VoteOutcome,
-    VoteRequest,
+    Accepted, AnswerRequest, Attached, LoadAction, LoadRequest, Presence, PromptRequest, Queued, Receipt,
+    Replay, VoteOutcome, VoteRequest,
 };
 
 pub(crate) use message::{AskedView, Msg};

@@ -17,6 +17,7 @@ const MAX_RESTARTS: u32 = 5;
 impl Actor {
     pub(super) async fn hear(&mut self, said: FromAgent) {
         self.last_activity = Instant::now();
+        self.lost_calls.heard();
         match said {
             FromAgent::Update(update) => self.update(update),
             FromAgent::Ask { params, responder } => self.ask(params, responder).await,
@@ -26,6 +27,8 @@ impl Actor {
     }
 
     fn update(&mut self, update: Value) {
+        let ours = matches!(&self.link, Link::Up { agent, .. } if agent.info().ours);
+        self.lost_calls.take(&update, ours);
         if let Some((call, repaired)) = ended_call(&update)
             && self.state.questions.values().any(|question| question.call.call == call && !question.delivered)
         {
@@ -105,6 +108,7 @@ impl Actor {
         self.from_agent = None;
         self.stalled.clear();
         self.stalled_until = None;
+        self.lost_calls.turn_over();
         let command = Command::EndAsking { generation: None, cause: UnaskedCause::AgentGone };
         if let Err(error) = self.execute_lazily(command) {
             tracing::error!(session = %self.id, %error, "the end of an asking could not be noted");

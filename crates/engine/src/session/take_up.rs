@@ -333,7 +333,9 @@ impl Actor {
                 AgentError::NoSession(_) => EngineError::NoSession(self.id.clone()),
                 other => EngineError::Agent(other.clone()),
             };
-            self.release(&waiter.client);
+            if waiter.is_new {
+                self.release(&waiter.client);
+            }
             let _ = waiter.reply.send(Err(error));
         }
         if let Some((agent, state)) = taking.before {

@@ -5,27 +5,26 @@ use holdpoint_model::session::{Command, Event, Prompt, Rejection, UnaskedCause};
 use serde_json::{Value, json};
 
 use super::actor::{Actor, Done, Link};
-use super::message::{Accepted, Answer, Queued};
+use super::message::{Accepted, Answer, PromptRequest, Queued};
 use super::take_up::OnBehalf;
 use crate::error::EngineError;
 use crate::frame::Event as Frame;
 
 impl Actor {
-    /// Accepts a prompt: it is durable when this returns (D5).
-    pub(super) async fn prompt(
-        &mut self,
-        blocks: Vec<Value>,
-        deadline_ms: Option<u64>,
-        client: Option<ClientId>,
-    ) -> Result<Accepted, EngineError> {
+    /// Accepts a prompt: it is durable when this returns (D5). One that was accepted before is, and nothing else happens.
+    pub(super) async fn prompt(&mut self, request: PromptRequest) -> Result<Accepted, EngineError> {
+        let PromptRequest { id, blocks, deadline_ms, client } = request;
         self.live(client.as_ref())?;
-        let id = self.shared.world.prompt_id();
+        let id = id.unwrap_or_else(|| self.shared.world.prompt_id());
         let accepted = self.accepted(id.clone());
         // While the session is being taken up the restore goes first (R6).
         let hold = !matches!(self.link, Link::Up { .. }) || self.owes_the_agent();
         let deadline_ms = deadline_ms.or(self.shared.config.prompt_deadline_ms);
         let prompt = Prompt { id, blocks, client, at: self.shared.world.now(), deadline_ms };
-        self.execute(Command::Prompt { prompt, hold }).await?;
+        if self.execute(Command::Prompt { prompt, hold }).await?.is_empty() {
+            let repeated = Some(self.place_of(&accepted.prompt));
+            return Ok(Accepted { repeated, ..accepted });
+        }
         self.queue_is_fresh = true;
         if hold {
             self.start_next().await;
@@ -34,7 +33,19 @@ impl Actor {
     }
 
     fn accepted(&self, prompt: PromptId) -> Accepted {
-        Accepted { prompt, last_event_id: self.bus.last_id(), epoch: self.bus.epoch().to_string() }
+        let (last_event_id, epoch) = (self.bus.last_id(), self.bus.epoch().to_string());
+        Accepted { prompt, last_event_id, epoch, repeated: None }
+    }
+
+    /// Where a prompt is that was accepted.
+    fn place_of(&self, prompt: &PromptId) -> &'static str {
+        if self.state.queue.iter().any(|waiting| waiting.id == *prompt) {
+            "queued"
+        } else if self.state.knows_prompt(prompt) {
+            "running"
+        } else {
+            "ended"
+        }
     }
 
     pub(super) fn prompts(&self) -> Vec<Queued> {

@@ -164,7 +164,16 @@ pub fn pending(question: &Question, asking: Option<&Asking>) -> Value {
     }
     item["questionId"] = json!(question.id);
     item["generation"] = json!(question.generation);
+    add_call(&mut item, question);
     item
+}
+
+/// Which call asks: its id, and that of the message that holds it, where the agent tells it (H1).
+fn add_call(item: &mut Value, question: &Question) {
+    item["toolCallId"] = json!(question.call.call);
+    if let Some(turn) = &question.call.turn {
+        item["messageId"] = json!(turn);
+    }
 }
 
 fn parts(questions: &[Part]) -> Value {
@@ -232,6 +241,7 @@ pub fn inbox_row(
             item["options"] = options(&question.options);
         }
     }
+    add_call(&mut item, question);
     item["workspaceCwd"] = json!(row.session.workspace_cwd);
     item["sessionTitle"] = json!(row.session.title);
     item["agent"] = json!(row.session.agent);

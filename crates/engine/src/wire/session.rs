@@ -6,6 +6,7 @@ use holdpoint_model::session::{Question, Session};
 use serde_json::{Map, Value, json};
 
 use super::{iso, question};
+use crate::session::Presence;
 
 /// The fields that say what a session does and waits for, the same in a status and in a list (I6).
 ///
@@ -37,7 +38,11 @@ fn turn_state(running: bool, waits: bool) -> &'static str {
 }
 
 /// `GET /session/:id/status`.
-pub fn status(session: &Session, clients: usize, turn_error: Option<&Value>) -> Value {
+pub fn status<'a>(
+    session: &Session,
+    clients: impl Iterator<Item = &'a Presence>,
+    turn_error: Option<&Value>,
+) -> Value {
     let mut view = json!({
         "sessionId": session.id,
         "workspaceCwd": session.info.as_ref().map(|info| &info.workspace_cwd),
@@ -50,7 +55,9 @@ pub fn status(session: &Session, clients: usize, turn_error: Option<&Value>) -> 
     if let Some(source) = session.info.as_ref().and_then(|info| info.source_type.as_ref()) {
         view["sourceType"] = json!(source);
     }
-    view["clientCount"] = json!(clients);
+    let clients: Vec<_> = clients.collect();
+    view["clientCount"] = json!(clients.len());
+    view["clients"] = json!(clients);
     // A question that nobody can answer now (a suppressed load, a time-out) is in the inbox, not here.
     let asked = session.asked_now().map(|(question, _)| question.as_ref());
     merge(&mut view, activity(asked, session.running().is_some()));
@@ -72,6 +79,7 @@ pub fn stored_row(row: &SessionRow, open: &[Question]) -> Value {
         "updatedAt": iso(row.updated_at),
         "displayName": row.title,
         "clientCount": 0,
+        "clients": [],
         "isArchived": false,
     });
     merge(&mut view, activity(open.iter(), false));

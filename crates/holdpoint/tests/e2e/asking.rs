@@ -13,6 +13,32 @@ fn decline() -> serde_json::Value {
 }
 
 #[tokio::test]
+async fn h1_a_row_names_the_call_and_the_message_that_a_client_sees() {
+    let mut rig = Rig::started().await;
+    let session = rig.api().create("yolo").await;
+    let api = rig.api().of(&session.client);
+    api.prompt(&session, "please ASK_TWO").await;
+    api.wait_asked::<2>(&session).await;
+
+    let api = rig.restart().await.of(&session.client);
+    let loaded = api.load(&session).await;
+    api.wait_asked::<2>(&session).await;
+    let events = loaded["compactedReplay"].as_array().unwrap().iter();
+    let calls: Vec<_> = events
+        .map(|event| &event["data"]["update"])
+        .filter(|update| update["sessionUpdate"] == "tool_call")
+        .map(|update| (&update["toolCallId"], &update["_meta"]["qwen.session.recordId"]))
+        .collect();
+    let rows = api.inbox().await;
+    let named: Vec<_> = rows.iter().map(|row| (&row["toolCallId"], &row["messageId"])).collect();
+    assert_eq!(named, calls, "{loaded:#}");
+    let status = api.status(&session).await;
+    let pending = status["pendingInteractions"].as_array().unwrap().iter();
+    let pending: Vec<_> = pending.map(|item| (&item["toolCallId"], &item["messageId"])).collect();
+    assert_eq!(pending, calls, "{status:#}");
+}
+
+#[tokio::test]
 async fn r18_of_a_batch_only_the_unanswered_question_is_asked_again() {
     let mut rig = Rig::started().await;
     let session = rig.api().create("yolo").await;

@@ -63,8 +63,11 @@ async fn d5_a_queue_goes_out_once_and_in_order_over_three_kills() {
     // What was taken back stays so over the second kill; the answer comes by the question's durable identity.
     let api = rig.restart().await.of(&session.client);
     api.answer(&question.id, &answers(&question, BLUE, "r")).await.expect(200);
-    let mut events = api.load_and_follow(&session).await;
-    events.turn_end(&ids[0]).await;
+    api.load(&session).await;
+    crate::support::until("the first that waited is begun", async || {
+        said(&rig, &session).contains(&"one".to_owned()).then_some(())
+    })
+    .await;
     // The third kill comes somewhere in the turns that follow.
     let api = rig.restart().await.of(&session.client);
     api.load(&session).await;
@@ -77,8 +80,53 @@ async fn d5_a_queue_goes_out_once_and_in_order_over_three_kills() {
     assert_eq!(queue(&api, &session).await, []);
     let history = rig.story(&session).history;
     let heard: Vec<_> =
-        history.iter().filter(|m| m["role"] == "user").map(|m| m["content"].clone()).collect();
-    assert_eq!(heard, ["please ASK", "one", "two", "four"], "what the model read");
+        history.iter().filter(|m| m["role"] == "user").filter_map(|m| m["content"].as_str()).collect();
+    // A prompt whose turn the kill ended before the model spoke stands beside the next one.
+    assert_eq!(heard.join("\n\n"), "please ASK\n\none\n\ntwo\n\nfour", "what the model read");
+}
+
+#[tokio::test]
+async fn d5_a_prompt_that_is_sent_again_after_a_kill_is_one_turn() {
+    let mut rig = Rig::started().await;
+    let session = rig.api().create("yolo").await;
+    let api = rig.api().of(&session.client);
+    let named = |id: &str, text: &str| {
+        let mut body = body(text);
+        body["promptId"] = json!(id);
+        body
+    };
+    let (running, waiting) = (named("own-1", "please ASK"), named("own-2", "one"));
+    for prompt in [&running, &waiting] {
+        let accepted = api.post(&prompts(&session), prompt).await.expect(202);
+        assert_eq!(accepted.get("repeated"), None, "{accepted:#}");
+    }
+    let [question] = api.wait_asked(&session).await;
+
+    // Accepted, and the answer is lost with the daemon: the sender cannot know, and sends it again.
+    let api = rig.restart().await.of(&session.client);
+    let mut events = api.load_and_follow(&session).await;
+    for (prompt, state) in [(&running, "running"), (&waiting, "queued")] {
+        let again = api.post(&prompts(&session), prompt).await.expect(202);
+        assert_eq!(
+            (&again["promptId"], &again["repeated"]),
+            (&prompt["promptId"], &json!(true)),
+            "{again:#}"
+        );
+        assert_eq!(again["state"], state, "{again:#}");
+    }
+    let other = api.post(&prompts(&session), &named("own-2", "two")).await;
+    assert_eq!((other.status, other.code().as_str()), (409, "prompt_id_reused"));
+    api.answer(&question.id, &answers(&question, BLUE, "r")).await.expect(200);
+    events.turn_end("own-1").await;
+    events.turn_end("own-2").await;
+
+    // What has ended is known by its id too, over another restart.
+    let api = rig.restart().await.of(&session.client);
+    api.load(&session).await;
+    let again = api.post(&prompts(&session), &waiting).await.expect(202);
+    assert_eq!((&again["repeated"], &again["state"]), (&json!(true), &json!("ended")), "{again:#}");
+    api.wait_idle(&session).await;
+    assert_eq!(said(&rig, &session), ["please ASK", "one"]);
 }
 
 #[tokio::test]

@@ -70,7 +70,8 @@ pub enum Command {
         /// A fresh id.
         minted: ClientId,
     },
-    /// Accept a prompt. It starts at once if nothing runs and nothing holds the queue.
+    /// Accept a prompt. It starts at once if nothing runs and nothing holds the queue. The same one again (by its id) is
+    /// accepted, and changes nothing (D5).
     Prompt {
         /// It.
         prompt: Prompt,

@@ -72,6 +72,7 @@ impl Session {
             Event::Titled { title } => self.title = Some(title.clone()),
             Event::PromptQueued { prompt } => {
                 ensure(!self.knows_prompt(&prompt.id), "the prompt is here already")?;
+                self.given.note(prompt);
                 self.queue.push_back(prompt.clone());
             }
             Event::PromptRemoved { prompt } => {

@@ -5,6 +5,7 @@ mod command;
 mod decide;
 mod event;
 mod evolve;
+mod prompts;
 mod rejection;
 mod state;
 
@@ -12,5 +13,6 @@ pub use command::{Choice, Command, Context, Tail};
 pub use decide::{decide, late_answer};
 pub use event::{Event, UnaskedCause};
 pub use evolve::Illegal;
+pub use prompts::{Given, PROMPTS_KEPT};
 pub use rejection::Rejection;
 pub use state::*;

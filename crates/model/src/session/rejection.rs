@@ -28,9 +28,9 @@ pub enum Rejection {
     /// No such prompt waits.
     #[error("no prompt {0} waits here")]
     UnknownPrompt(PromptId),
-    /// The prompt id is taken.
-    #[error("the prompt {0} is here already")]
-    DuplicatePrompt(PromptId),
+    /// The prompt id was used for something else.
+    #[error("the prompt id {0} was used for another prompt of this session")]
+    PromptIdReused(PromptId),
     /// Too many prompts wait.
     #[error("the session holds {pending} prompts, and {limit} are allowed; wait for one to end")]
     QueueFull {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::prompts::Given;
 use crate::answers::Answers;
 use crate::ids::{
     CallId, ClientId, Generation, Micros, PromptId, QuestionId, RecordId, RequestId, ResponseId, SessionId,
@@ -424,6 +425,8 @@ pub struct Session {
     pub refusals: BTreeMap<Generation, usize>,
     /// Prompts that wait for their turn.
     pub queue: VecDeque<Prompt>,
+    /// Prompts that were accepted, whatever became of them.
+    pub given: Given,
     /// The turn that runs or was interrupted.
     pub turn: Option<Turn>,
 }
@@ -446,6 +449,7 @@ impl Session {
             questions: BTreeMap::new(),
             refusals: BTreeMap::new(),
             queue: VecDeque::new(),
+            given: Given::default(),
             turn: None,
         }
     }

@@ -465,6 +465,31 @@ fn d5_the_running_prompt_counts_as_one_that_is_held() {
 }
 
 #[test]
+fn d5_the_same_prompt_again_is_one_turn_whatever_became_of_it() {
+    let mut driven = on();
+    driven.context.max_prompts = Some(2);
+    let again = |name: &str| Command::Prompt { prompt: crate::common::prompt_of(name, None), hold: false };
+    driven.prompt("p1", None);
+    driven.prompt("p2", None);
+    // One that runs, and one that waits; the queue is full, and they are no more of it.
+    for name in ["p1", "p2"] {
+        assert_eq!(driven.run(again(name)), Ok(Vec::new()), "{name}");
+    }
+    driven.go(Command::RemovePrompt { id: id("p2") });
+    driven.end_turn("p1");
+    // One that ended, and one that was taken back: over a new process too, which folds what the ledger holds.
+    driven.go(Command::Recover);
+    for name in ["p1", "p2"] {
+        assert_eq!(driven.run(again(name)), Ok(Vec::new()), "{name}");
+    }
+    let mut other = crate::common::prompt_of("p1", None);
+    other.blocks = vec![serde_json::json!({"type": "text", "text": "something else"})];
+    let other = Command::Prompt { prompt: other, hold: false };
+    assert_eq!(driven.run(other), Err(Rejection::PromptIdReused(id("p1"))));
+    assert!(driven.session.queue.is_empty() && driven.session.turn.is_none());
+}
+
+#[test]
 fn i2_old_ends_are_forgotten_and_open_and_undelivered_ones_never() {
     let mut driven = on();
     driven.prompt("p1", None);

@@ -13,6 +13,9 @@ use Type::{Integer, OneOf, Text};
 const CLIENT: Param = ("X-Qwen-Client-Id", Text, "the client id that create, load or resume gave");
 /// What asks or answers: `cli`, `web`, `slack`.
 const SURFACE: Param = ("X-Holdpoint-Surface", Text, "what answers: cli, web, slack, …");
+/// Who asks or answers.
+const NAME: Param =
+    ("X-Holdpoint-Name", Text, "a name for people to read, UTF-8 percent-encoded; nobody vouches for it");
 
 /// Which part of an audit.
 const AUDIT_PAGING: &[Param] = &[
@@ -105,7 +108,7 @@ fn sessions() -> Vec<Op> {
     vec![
         post("/session", "createSession", session::create)
             .summary("Make a session, or attach to the workspace's shared one")
-            .headers(&[CLIENT])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Optional("CreateSession"))
             .answers(200, "the session is live", Json("Session"))
             .errors(&[
@@ -121,19 +124,19 @@ fn sessions() -> Vec<Op> {
             .errors(&[(404, &["session_not_found", "session_closing"])]),
         post("/session/{id}/load", "loadSession", session::load)
             .summary("Bring a stored session to life, with its history")
-            .headers(&[CLIENT])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Optional("LoadSession"))
             .answers(200, "it is live", Json("RestoredSession"))
             .errors(RESTORE_ERRORS),
         post("/session/{id}/resume", "resumeSession", session::resume)
             .summary("Bring a stored session to life, without its history")
-            .headers(&[CLIENT])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Optional("LoadSession"))
             .answers(200, "it is live", Json("RestoredSession"))
             .errors(RESTORE_ERRORS),
         post("/session/{id}/branch", "branchSession", session::branch)
             .summary("Copy a whole session; the copy has no open question")
-            .headers(&[CLIENT])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Optional("BranchSession"))
             .answers(201, "the copy is live", Json("BranchedSession"))
             .errors(&[
@@ -209,8 +212,9 @@ fn turns() -> Vec<Op> {
             .body(Required("Prompt"))
             .answers(202, "it is on disk", Json("PromptAccepted"))
             .errors(&[
-                (400, &["invalid_deadline_ms", "invalid_event_detail_mode"]),
+                (400, &["invalid_deadline_ms", "invalid_event_detail_mode", "invalid_prompt_id"]),
                 (404, &["session_not_found", "session_closing"]),
+                (409, &["prompt_id_reused"]),
                 (503, &["prompt_queue_full", "ledger_unavailable", "acp_channel_unavailable"]),
             ]),
         get("/session/{id}/pending-prompts", "pendingPrompts", turn::pending)
@@ -273,13 +277,13 @@ fn turns() -> Vec<Op> {
             ]),
         post("/session/{id}/permission/{request}", "vote", vote::vote)
             .summary("Vote on a request (the route of qwen serve)")
-            .headers(&[CLIENT, SURFACE])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Required("Vote"))
             .answers(200, "the vote counts", Json("Voted"))
             .errors(VOTE_ERRORS),
         post("/permission/{request}", "voteAnywhere", vote::vote_anywhere)
             .summary("The same, without the session's id")
-            .headers(&[CLIENT, SURFACE])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Required("Vote"))
             .answers(200, "the vote counts", Json("Voted"))
             .errors(VOTE_ERRORS),
@@ -319,7 +323,7 @@ fn questions() -> Vec<Op> {
             .errors(&[(404, &["question_not_found"]), (500, &["storage_error"])]),
         post("/questions/{id}/answer", "answerQuestion", question::answer)
             .summary("Answer a question by its durable identity, before or after a restart, loaded or not")
-            .headers(&[CLIENT, SURFACE])
+            .headers(&[CLIENT, SURFACE, NAME])
             .body(Required("Answer"))
             .answers(200, "the answer is on disk", Json("Receipt"))
             .answers(202, "the vote counts, and the policy needs more", Json("Receipt"))

@@ -126,6 +126,15 @@ pub(crate) fn issues(app: &App, activity: &Result<Activity, EngineError>, undeli
         };
         add(Severity::Warning, "unshown_questions", message);
     }
+    if let Ok(activity) = activity
+        && activity.lost > 0
+    {
+        let count = match activity.lost {
+            1 => "An agent waited for the answer to a question that had reached nobody; it was closed, and its turn stopped".to_owned(),
+            n => format!("{n} times an agent waited for the answer to a question that had reached nobody; each was closed, and its turn stopped"),
+        };
+        add(Severity::Warning, "lost_questions", format!("{count}: the log says which"));
+    }
     if undelivered > 0 {
         let count = match undelivered {
             1 => "An answer is stored that its agent does not have yet".to_owned(),

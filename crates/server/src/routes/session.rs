@@ -53,6 +53,7 @@ pub(crate) async fn create(
         approval_mode: approval_mode(&body)?,
         source: (text(&body, "sourceType")?, text(&body, "sourceId")?),
         client,
+        presence: ids::presence(&headers),
     };
     let attached = app.engine.create(request).await?;
     Ok(Json(view(&attached)))
@@ -153,8 +154,13 @@ async fn restore(
     let client = ids::client(&headers)?;
     let id = ids::session(&id)?;
     workspace(&app, &body)?;
-    let request =
-        LoadRequest { action, client, page_size: page_size(&body)?, approval_mode: approval_mode(&body)? };
+    let request = LoadRequest {
+        action,
+        presence: ids::presence(&headers),
+        client,
+        page_size: page_size(&body)?,
+        approval_mode: approval_mode(&body)?,
+    };
     for (key, code) in [
         ("compactedReplayMode", "invalid_compacted_replay_mode"),
         ("liveReplayMode", "invalid_live_replay_mode"),
@@ -337,13 +343,14 @@ pub(crate) async fn branch(
     }
     let name = text(&body, "name")?.map(|name| name.trim().chars().take(MAX_BRANCH_NAME).collect::<String>());
     let name = name.filter(|name| !name.is_empty());
-    let branched = app.engine.branch(&id, name).await.map_err(|error| match error {
-        EngineError::Rejected(Rejection::Busy) => {
-            let problem = "a turn runs or waits in the session; answer or cancel it first";
-            ApiError::new(StatusCode::CONFLICT, "branch_while_prompt_active", problem)
-        }
-        other => other.into(),
-    })?;
+    let branched =
+        app.engine.branch(&id, name, ids::presence(&headers)).await.map_err(|error| match error {
+            EngineError::Rejected(Rejection::Busy) => {
+                let problem = "a turn runs or waits in the session; answer or cancel it first";
+                ApiError::new(StatusCode::CONFLICT, "branch_while_prompt_active", problem)
+            }
+            other => other.into(),
+        })?;
     let mut view = restored(branched.attached);
     view.fields["displayName"] = json!(branched.name);
     view.fields["forkedFrom"] = json!({ "sessionId": branched.from.0, "displayName": branched.from.1 });

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
+use holdpoint_engine::PromptRequest;
 use holdpoint_model::ids::PromptId;
 use serde_json::{Map, Value, json};
 
@@ -26,17 +27,21 @@ pub(crate) async fn prompt(
     let id = ids::session(&id)?;
     // `_meta` of the request goes no further: what it could hold for the agent is the daemon's own (R6).
     let blocks = blocks::read(body.get("prompt"))?;
-    let deadline_ms = deadline(&body)?;
     check_detail_mode(&body)?;
-    let accepted = app.engine.prompt(&id, blocks, deadline_ms, client).await.map_err(|error| {
+    let request = PromptRequest { id: prompt_id(&body)?, blocks, deadline_ms: deadline(&body)?, client };
+    let accepted = app.engine.prompt(&id, request).await.map_err(|error| {
         let error = ApiError::from(error);
         error.with("sessionId", id.as_str())
     })?;
-    let view = json!({
+    let mut view = json!({
         "promptId": accepted.prompt,
         "lastEventId": accepted.last_event_id,
         "eventEpoch": accepted.epoch,
     });
+    if let Some(state) = accepted.repeated {
+        view["repeated"] = json!(true);
+        view["state"] = json!(state);
+    }
     Ok((StatusCode::ACCEPTED, Json(view)))
 }
 
@@ -49,6 +54,20 @@ fn check_detail_mode(body: &Map<String, Value>) -> Result<(), ApiError> {
             let problem = "\"eventDetailMode\" must be \"full\" or \"summary\"";
             Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_event_detail_mode", problem))
         }
+    }
+}
+
+/// `promptId`: the sender's own id, by which the same prompt again is known (D5).
+fn prompt_id(body: &Map<String, Value>) -> Result<Option<PromptId>, ApiError> {
+    let malformed = |problem: &str| {
+        ApiError::new(StatusCode::BAD_REQUEST, "invalid_prompt_id", format!("\"promptId\": {problem}"))
+    };
+    match body.get("promptId") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(id)) => {
+            PromptId::new(id.as_str()).map(Some).map_err(|error| malformed(&error.to_string()))
+        }
+        Some(_) => Err(malformed("must be a text")),
     }
 }
 

@@ -144,5 +144,5 @@ pub(crate) fn voter(headers: &HeaderMap, peer: SocketAddr) -> Result<Voter, ApiE
 
 /// How an answer names the one who gave it.
 pub(crate) fn answerer(voter: &Voter, headers: &HeaderMap) -> Answerer {
-    Answerer { client_id: voter.client.clone(), name: None, surface: ids::surface(headers) }
+    Answerer { client_id: voter.client.clone(), name: ids::name(headers), surface: ids::surface(headers) }
 }

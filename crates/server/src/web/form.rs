@@ -8,6 +8,7 @@ use axum::extract::{ConnectInfo, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::{AnswerRequest, EngineError, Receipt};
+use holdpoint_ledger::{QuestionFilter, StateFilter};
 use holdpoint_model::ids::{Generation, QuestionId, ResponseId};
 use holdpoint_model::session::{Answerer, Choice as Chosen, Rejection};
 use jiff::Timestamp;
@@ -20,6 +21,8 @@ use crate::extract::Path;
 use crate::routes::vote::voter;
 use crate::state::App;
 
+/// Fewest characters of the end of an id that names a question; the command line shows that many.
+const SHORTEST: usize = 8;
 /// Longest text of an action's details on the page, in characters.
 const MAX_DETAIL: usize = 20_000;
 
@@ -43,6 +46,9 @@ pub(crate) async fn show(
 ) -> Response {
     if let Some(refusal) = stranger(&app, &headers, &id, arrival.again.is_some()) {
         return refusal;
+    }
+    if let Some(elsewhere) = shortened(&app, &id).await {
+        return elsewhere;
     }
     match find(&app, &id).await {
         Ok(question) if question["state"] == "open" => page(&question, &Vec::new(), None, StatusCode::OK),
@@ -107,6 +113,33 @@ fn stranger(app: &App, headers: &HeaderMap, id: &str, again: bool) -> Option<Res
     }
     let to = format!("/login?next={}", encoded(&path));
     Some((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
+}
+
+/// What the end of an id leads to, as the command line shows it: its question's page, if there is one only. `None` for
+/// everything else.
+async fn shortened(app: &App, id: &str) -> Option<Response> {
+    let ending = id.strip_prefix('…').unwrap_or(id);
+    let could_be = ending.len() >= SHORTEST && QuestionId::new(format!("q_{ending}")).is_ok();
+    if !could_be || QuestionId::new(id).is_ok() {
+        return None;
+    }
+    let filter = QuestionFilter {
+        state: StateFilter::Any,
+        ending: Some(ending.to_owned()),
+        limit: 2,
+        ..QuestionFilter::default()
+    };
+    match app.engine.questions(filter).await {
+        Ok(found) => match found.rows.as_slice() {
+            [] => None,
+            [only] => {
+                let to = format!("/q/{}", text(only, "questionId"));
+                Some((StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response())
+            }
+            _ => Some(ambiguous(ending)),
+        },
+        Err(error) => Some(failed(&error.to_string())),
+    }
 }
 
 /// The question as the inbox has it, or the page that says that there is none.
@@ -389,6 +422,19 @@ fn unknown() -> Response {
         again: None,
     };
     pages::render(StatusCode::NOT_FOUND, &page)
+}
+
+fn ambiguous(ending: &str) -> Response {
+    let page = OutcomePage {
+        heading: "More than one question ends so".to_owned(),
+        lines: vec![format!(
+            "Several ids end in {ending}. Open the one that you mean from the list of all that waits."
+        )],
+        answers: Vec::new(),
+        session: None,
+        back: None,
+    };
+    pages::render(StatusCode::MULTIPLE_CHOICES, &page)
 }
 
 fn failed(problem: &str) -> Response {

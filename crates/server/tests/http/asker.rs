@@ -73,7 +73,8 @@ fn questions(words: &str, parts: usize) -> Value {
     json!({ "questions": (0..parts).map(part).collect::<Vec<_>>() })
 }
 
-/// What a prompt makes the model call: `ask`, `ask N` (a batch), `parts N`, `permit`; else nothing.
+/// What a prompt makes the model call: `ask`, `ask N` (a batch), `parts N`, `permit`; else nothing. `lose` is a question
+/// that is announced and never asked.
 fn script(text: &str) -> Vec<Option<Value>> {
     let (word, count) = text.split_once(' ').unwrap_or((text, "1"));
     let count = count.parse().unwrap_or(1);
@@ -93,7 +94,7 @@ pub(crate) struct Askers {
 impl Askers {
     pub(crate) fn new(histories: Histories) -> Self {
         let info = AgentInfo { name: "asker".to_owned(), ours: true, can_load: true, ..AgentInfo::default() };
-        let inner = Arc::new(Inner { histories, sinks: Mutex::default() });
+        let inner = Arc::new(Inner { histories, sinks: Mutex::default(), stops: Mutex::default() });
         Self { agent: Arc::new(Asker { info, inner }) }
     }
 }
@@ -123,6 +124,8 @@ struct Asker {
 struct Inner {
     histories: Histories,
     sinks: Mutex<HashMap<SessionId, Sink>>,
+    /// Turns that wait for a stop.
+    stops: Mutex<HashMap<SessionId, oneshot::Sender<()>>>,
 }
 
 impl Agent for Asker {
@@ -150,7 +153,11 @@ impl Agent for Asker {
         tokio::spawn(Arc::clone(&self.inner).turn(prompt));
     }
 
-    fn cancel(&self, _: &SessionId) {}
+    fn cancel(&self, session: &SessionId) {
+        if let Some(stop) = self.inner.stops.lock().unwrap().remove(session) {
+            let _ = stop.send(());
+        }
+    }
 
     fn close(&self, session: &SessionId) -> Reply<()> {
         self.inner.sinks.lock().unwrap().remove(session);
@@ -259,6 +266,9 @@ impl Inner {
         if let PromptKind::Client { blocks } = &kind {
             let text = blocks[0]["text"].as_str().unwrap_or_default();
             self.histories.with(&session, |history| history.begin(script(text), &prompt));
+            if text == "lose" {
+                return self.lose(&sink, &session, prompt).await;
+            }
         }
         let turn = self.histories.with(&session, |history| history.turn.clone());
         let Some(turn) = turn else { return self.end(&sink, &session, prompt, "end_turn").await };
@@ -295,6 +305,21 @@ impl Inner {
         }
         let open = self.histories.with(&session, |history| history.dangling().count());
         self.end(&sink, &session, prompt, if open == 0 { "end_turn" } else { "cancelled" }).await;
+    }
+
+    /// Waits for an answer to what it never asked, until it is stopped.
+    async fn lose(&self, sink: &Sink, session: &SessionId, prompt: PromptId) {
+        let (sender, stopped) = oneshot::channel();
+        self.stops.lock().unwrap().insert(session.clone(), sender);
+        let call = json!({
+            "sessionUpdate": "tool_call",
+            "toolCallId": "call_lost",
+            "status": "pending",
+            "_meta": { "toolName": "ask_user_question" },
+        });
+        let _ = sink.send(FromAgent::Update(call)).await;
+        let _ = stopped.await;
+        self.end(sink, session, prompt, "cancelled").await;
     }
 
     async fn end(&self, sink: &Sink, session: &SessionId, prompt: PromptId, stop_reason: &str) {

@@ -8,10 +8,14 @@ mod asker;
 mod audit;
 mod bounds;
 mod closing;
+#[cfg(feature = "faults")]
+mod faults;
 mod grammar;
 mod health;
+mod identity;
 mod inbox;
 mod limits;
+mod lost;
 mod newer;
 mod paths;
 mod policies;

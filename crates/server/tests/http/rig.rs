@@ -253,12 +253,16 @@ impl Events {
 
     /// Waits for an event of this type.
     pub(crate) async fn wait_for(&mut self, kind: &str) -> Value {
-        loop {
-            let event = self.next().await.unwrap_or_else(|| panic!("the stream ended before {kind}"));
-            if event["type"] == kind {
-                return event;
+        let found = async {
+            loop {
+                let event = self.next().await.unwrap_or_else(|| panic!("the stream ended before {kind}"));
+                if event["type"] == kind {
+                    return event;
+                }
             }
-        }
+        };
+        // As a whole: a stream is never silent.
+        timeout(PATIENCE, found).await.unwrap_or_else(|_| panic!("waited in vain for {kind}"))
     }
 
     /// Takes one chunk out of its wrapping.

@@ -51,6 +51,7 @@ pub(crate) struct Tune {
     pub(crate) ring_size: usize,
     pub(crate) prompt_deadline_ms: Option<u64>,
     pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) lost_after: Duration,
 }
 
 impl Default for Tune {
@@ -66,6 +67,7 @@ impl Default for Tune {
             ring_size: 8000,
             prompt_deadline_ms: None,
             idle_timeout: None,
+            lost_after: Duration::from_secs(10),
         }
     }
 }
@@ -84,6 +86,7 @@ impl Tune {
             ring_size: self.ring_size,
             prompt_deadline_ms: self.prompt_deadline_ms,
             idle_timeout: self.idle_timeout.or(defaults.idle_timeout),
+            lost_after: self.lost_after,
             ..defaults
         }
     }

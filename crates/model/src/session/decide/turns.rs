@@ -16,8 +16,12 @@ pub(super) fn prompt(
     hold: bool,
     context: &Context,
 ) -> Result<Vec<Event>, Rejection> {
-    if session.knows_prompt(&prompt.id) {
-        return Err(Rejection::DuplicatePrompt(prompt.id));
+    match session.given.said(&prompt) {
+        // It was accepted before: whoever sends it again learns so, and nothing more happens.
+        Some(true) => return Ok(Vec::new()),
+        Some(false) => return Err(Rejection::PromptIdReused(prompt.id)),
+        None if session.knows_prompt(&prompt.id) => return Err(Rejection::PromptIdReused(prompt.id)),
+        None => {}
     }
     let pending = session.queue.len() + usize::from(session.running().is_some());
     if let Some(limit) = context.max_prompts

@@ -200,7 +200,8 @@ impl Book {
         let known = self.queue.iter().any(|(waits, _)| waits == id)
             || self.turn.as_ref().is_some_and(|work| work.prompt == id);
         if known {
-            return Err("DuplicatePrompt");
+            // D5: the same prompt again.
+            return Ok(());
         }
         self.queue.push((id.to_owned(), client.map(ToOwned::to_owned)));
         if !hold {

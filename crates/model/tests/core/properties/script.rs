@@ -107,7 +107,7 @@ pub(crate) fn name_of(rejection: &Rejection) -> &'static str {
         Rejection::StaleLife => "StaleLife",
         Rejection::Busy => "Busy",
         Rejection::UnknownPrompt(_) => "UnknownPrompt",
-        Rejection::DuplicatePrompt(_) => "DuplicatePrompt",
+        Rejection::PromptIdReused(_) => "PromptIdReused",
         Rejection::QueueFull { .. } => "QueueFull",
         Rejection::TooManyPending(_) => "TooManyPending",
         Rejection::UnknownQuestion => "UnknownQuestion",
