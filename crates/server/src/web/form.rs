@@ -433,6 +433,7 @@ fn ambiguous(ending: &str) -> Response {
         answers: Vec::new(),
         session: None,
         back: None,
+        again: None,
     };
     pages::render(StatusCode::MULTIPLE_CHOICES, &page)
 }
