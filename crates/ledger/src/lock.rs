@@ -1,11 +1,14 @@
 //! One daemon on a data directory (I11).
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 use crate::files;
 
@@ -13,7 +16,10 @@ use crate::files;
 const FILE: &str = "holdpoint.lock";
 
 /// Most that is read of what a holder says of itself.
-const MAX_TEXT: u64 = 4096;
+const MAX_TEXT: usize = 4096;
+
+/// How long the lock of a holder that has died is waited for.
+const LETTING_GO: Duration = Duration::from_secs(5);
 
 /// The lock on a data directory, held until it is dropped or the process is gone, however it went.
 ///
@@ -51,7 +57,8 @@ pub enum LockError {
 }
 
 impl DataDirLock {
-    /// Takes the lock on `dir`, and makes the directory (mode 0700) where there is none. Never waits.
+    /// Takes the lock on `dir`, and makes the directory (mode 0700) where there is none. Who has it is told at once;
+    /// only where the holder has died, [a moment](LETTING_GO) is waited for.
     ///
     /// # Errors
     /// Another process holds it, or the system refuses.
@@ -67,12 +74,19 @@ impl DataDirLock {
             .mode(0o600)
             .open(&path)
             .map_err(io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held { dir: dir.to_owned(), holder: holder(&file) });
+        let since = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {
+                    let said = said(&file);
+                    if !has_died(&said) || since.elapsed() > LETTING_GO {
+                        return Err(LockError::Held { dir: dir.to_owned(), holder: holder(&said) });
+                    }
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Err(TryLockError::Error(source)) => return Err(io(source)),
             }
-            Err(TryLockError::Error(source)) => return Err(io(source)),
         }
         let since = jiff::Timestamp::try_from(SystemTime::now())
             .map(|now| now.round(jiff::Unit::Second).unwrap_or(now).to_string())
@@ -101,12 +115,23 @@ impl DataDirLock {
     }
 }
 
-/// What the holder wrote, in one line.
-fn holder(file: &File) -> String {
-    let mut text = Vec::new();
-    let said = match file.take(MAX_TEXT).read_to_end(&mut text) {
-        Ok(_) => String::from_utf8_lossy(&text).lines().map(str::trim).collect::<Vec<_>>().join(", "),
-        Err(_) => String::new(),
-    };
+/// What the holder wrote.
+fn said(file: &File) -> String {
+    let mut text = vec![0; MAX_TEXT];
+    let length = file.read_at(&mut text, 0).unwrap_or(0);
+    String::from_utf8_lossy(&text[..length]).into_owned()
+}
+
+/// The same in one line, for people.
+fn holder(said: &str) -> String {
+    let said = said.lines().map(str::trim).collect::<Vec<_>>().join(", ");
     if said.is_empty() { "it has not said which".to_owned() } else { said }
+}
+
+/// Whether the process that took the lock is gone. What still holds it then is a child that it was about to start: such
+/// a one has the open file until it runs its own program.
+fn has_died(said: &str) -> bool {
+    let pid = said.strip_prefix("process ").and_then(|rest| rest.lines().next()?.parse().ok());
+    let Some(pid) = pid.and_then(Pid::from_raw) else { return false };
+    test_kill_process(pid) == Err(Errno::SRCH)
 }

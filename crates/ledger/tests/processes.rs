@@ -224,3 +224,23 @@ fn i4_what_was_acknowledged_is_there_after_a_kill() {
         });
     }
 }
+
+/// A daemon that is killed while it starts an agent leaves its open files to a process that does not run yet.
+#[test]
+fn i11_the_lock_of_a_holder_that_has_died_is_waited_for() {
+    let (_keep, dir) = dir();
+    drop(DataDirLock::acquire(&dir).unwrap());
+    let mut dead = Command::new("true").spawn().unwrap();
+    dead.wait().unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(dir.join("holdpoint.lock")).unwrap();
+    file.lock().unwrap();
+    std::fs::write(dir.join("holdpoint.lock"), format!("process {}\nsince then\n", dead.id())).unwrap();
+    let (waits, waiting) = std::sync::mpsc::channel();
+    let taken = std::thread::spawn(move || {
+        waits.send(()).unwrap();
+        DataDirLock::acquire(&dir).unwrap();
+    });
+    waiting.recv().unwrap();
+    drop(file);
+    taken.join().unwrap();
+}
