@@ -185,6 +185,7 @@ fn tail(tail: &Value) -> Option<AgentTail> {
         turn: text("turnRecord").and_then(|id| RecordId::new(id).ok()),
         open: open.iter().filter_map(|id| CallId::new(id.as_str()?).ok()).collect(),
         last_prompt: text("lastPromptId").and_then(|id| PromptId::new(id).ok()),
+        restorable: tail.get("restorable") == Some(&Value::Bool(true)),
     })
 }
 

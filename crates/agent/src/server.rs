@@ -59,7 +59,6 @@ impl Server {
     }
 
     fn request(&mut self, message: UntypedMessage, reply: Responder, connection: ConnectionTo<UntypedRole>) {
-        self.pace.count();
         let (method, params) = message.into_parts();
         let result = match method.as_str() {
             "initialize" => self.initialize(&params),

@@ -197,6 +197,8 @@ pub struct AgentTail {
     pub open: Vec<CallId>,
     /// The prompt that the newest records belong to.
     pub last_prompt: Option<PromptId>,
+    /// Whether the agent would restore it, were it not told to leave it (R2).
+    pub restorable: bool,
 }
 
 /// What a prompt is for.

@@ -2,7 +2,9 @@
 
 use std::io::{IsTerminal as _, stderr};
 
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 
 /// How logs are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -17,8 +19,27 @@ pub(crate) enum LogFormat {
 /// The variable with the filter.
 const VARIABLE: &str = "HOLDPOINT_LOG";
 
+/// Lines that wait for a reader of stderr that has stopped reading. More are dropped.
+const WAITING: usize = 4096;
+
+/// Starts logging for a daemon: through a thread of its own, so that a stderr which nobody reads (a pager, a terminal that
+/// was paused, a stuck log shipper) holds up no session. What still waits is written when the guard is dropped.
+pub(crate) fn start_apart(format: LogFormat, default: &str) -> WorkerGuard {
+    let (writer, guard) = NonBlockingBuilder::default()
+        .buffered_lines_limit(WAITING)
+        .lossy(true)
+        .thread_name("log-write")
+        .finish(stderr());
+    start_into(format, default, BoxMakeWriter::new(writer));
+    guard
+}
+
 /// Starts logging. A filter that cannot be read is said, and the default taken.
 pub(crate) fn start(format: LogFormat, default: &str) {
+    start_into(format, default, BoxMakeWriter::new(stderr));
+}
+
+fn start_into(format: LogFormat, default: &str, writer: BoxMakeWriter) {
     // Whatever the filter says: genai logs bodies of errors, in which a server may echo a key; and the ACP SDK
     // warns of answers that our transport then does not let through.
     let silent = |filter: EnvFilter| {
@@ -40,7 +61,7 @@ pub(crate) fn start(format: LogFormat, default: &str) {
     // full disk must not end the ledger's writer.
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(silent(filter))
-        .with_writer(stderr)
+        .with_writer(writer)
         .log_internal_errors(false);
     match format {
         LogFormat::Text => subscriber.with_ansi(stderr().is_terminal()).init(),

@@ -135,7 +135,7 @@ fn ring_size(text: &str) -> Result<usize, String> {
 
 /// Runs the daemon until it is told to stop.
 pub(crate) fn run(args: ServeArgs) -> ExitCode {
-    logging::start(
+    let _written = logging::start_apart(
         args.log_format,
         "warn,holdpoint=info,holdpoint_engine=info,holdpoint_server=info,holdpoint_ledger=info,holdpoint_acp_host=info",
     );

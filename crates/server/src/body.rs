@@ -15,6 +15,9 @@ use crate::error::ApiError;
 /// How long a body may take. The largest one needs 170 kB/s for it.
 const MAX_TIME: Duration = Duration::from_secs(60);
 
+/// A body that is longer is parsed on a thread of its own: everybody else is served by the one that would do it.
+const APART: usize = 64 * 1024;
+
 /// How much of a body that was refused is still taken, and for how long: as much as a client has under way that sends
 /// a few times too much.
 const DRAIN: usize = 4 * MAX_BODY;
@@ -66,9 +69,13 @@ async fn read(request: Request) -> Result<Option<Value>, ApiError> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| ApiError::bad(format!("the body is not valid JSON: {error}")))
+    let parsed = if bytes.len() > APART {
+        let parsing = tokio::task::spawn_blocking(move || serde_json::from_slice(&bytes));
+        parsing.await.map_err(|_| ApiError::bad("the body could not be read"))?
+    } else {
+        serde_json::from_slice(&bytes)
+    };
+    parsed.map(Some).map_err(|error| ApiError::bad(format!("the body is not valid JSON: {error}")))
 }
 
 async fn collect(mut body: BodyDataStream) -> Result<Vec<u8>, Unread> {

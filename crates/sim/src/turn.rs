@@ -50,7 +50,8 @@ impl Inner {
         let store = self.store.lock();
         let history = &store.histories[&take.session];
         let tail = history.tail();
-        let hint = self.restore && !take.suppress && !busy && assess(&tail).is_ok();
+        let restorable = self.restore && !busy && assess(&tail).is_ok();
+        let hint = restorable && !take.suppress;
         let turn = tail.turn();
         Ok(TakenUp {
             session: Some(take.session.clone()),
@@ -59,6 +60,7 @@ impl Inner {
                 turn: turn.map(|turn| turn.record.clone()),
                 open: turn.map(|turn| turn.open()).unwrap_or_default(),
                 last_prompt: history.last_prompt(),
+                restorable,
             }),
             state: Value::Null,
             replay: Vec::new(),

@@ -76,8 +76,12 @@ fn scan_reader<R: Read + Seek>(source: R) -> Result<TailScan, ChainError> {
     })
 }
 
-/// The prompt that a record belongs to.
+/// The prompt that a record shows to have begun. A repair shows nothing: it is written before what the next prompt says,
+/// and for a turn before that; a crash between the two must not count as the prompt's beginning (D5).
 fn prompt_of(record: &Record) -> Option<PromptId> {
+    if record.cause() == Some(Cause::OrphanRepair) {
+        return None;
+    }
     record.prompt_id.clone().or_else(|| {
         let text = record.system_payload.as_ref()?.get("promptId")?.as_str()?;
         PromptId::new(text).ok()

@@ -46,7 +46,7 @@ impl Pace {
         self.count();
     }
 
-    /// Takes room without waiting: for answers and questions, which are few.
+    /// Takes room without waiting: for questions, which are few.
     pub(crate) fn count(&self) {
         self.sent.fetch_add(1, Ordering::Relaxed);
     }
@@ -189,8 +189,10 @@ async fn write<W: AsyncWrite + Unpin>(
     LinkEnd::Closed
 }
 
-/// Adds a message; answers how many messages it counts for.
+/// Adds a message; answers how many messages it counts for. An answer counts for none: nobody took room for it, since a
+/// prompt has its answer only when its turn ends, and turns that wait for people must not use up the room of the others.
 fn append(bytes: &mut Vec<u8>, frame: TransportFrame) -> u64 {
+    let counts = !matches!(&frame, TransportFrame::Single(RawJsonRpcMessage::Response(_)));
     let line = match &frame {
         TransportFrame::Single(message) => serde_json::to_string(message),
         // Only our reader makes such frames, and it keeps them.
@@ -214,7 +216,7 @@ fn append(bytes: &mut Vec<u8>, frame: TransportFrame) -> u64 {
             }
         }
     }
-    1
+    u64::from(counts)
 }
 
 fn append_line(bytes: &mut Vec<u8>, line: &str) {
@@ -257,6 +259,15 @@ mod tests {
         drop(link.channel);
         assert!(matches!(link.writer.await, Ok(LinkEnd::Closed)));
         reading.abort();
+    }
+
+    #[test]
+    fn an_answer_takes_no_room_however_long_it_is_waited_for() {
+        let answer = RawJsonRpcMessage::response(agent_client_protocol::RawJsonRpcId::Null, Ok(json!({})));
+        let mut bytes = Vec::new();
+        assert_eq!(append(&mut bytes, TransportFrame::Single(answer)), 0);
+        assert_eq!(append(&mut bytes, update("x")), 1);
+        assert_eq!(bytes.iter().filter(|byte| **byte == b'\n').count(), 2);
     }
 
     #[tokio::test]

@@ -42,10 +42,9 @@ impl Session {
         };
         let restore = assess(&scan.tail);
         let shared = &self.shared;
-        let hint = idle.is_some()
+        let restorable = idle.is_some()
             && shared.config.restore
             && shared.client.restores()
-            && !suppress
             && match &restore {
                 Ok(_) => true,
                 Err(reason) => {
@@ -53,6 +52,7 @@ impl Session {
                     false
                 }
             };
+        let hint = restorable && !suppress;
         let finalise = match (&restore, hint, idle) {
             (_, _, None) => Finalise::Leave,
             (Ok(restore), true, _) => Finalise::Close { spare: restore.spared() },
@@ -80,7 +80,7 @@ impl Session {
         if hint {
             meta.insert(keys::RESTORE.to_owned(), json!(true));
         }
-        meta.insert(keys::TAIL.to_owned(), tail_value(&scan));
+        meta.insert(keys::TAIL.to_owned(), tail_value(&scan, restorable));
         Ok(json!({ "modes": self.modes.to_value(), "_meta": meta }))
     }
 
@@ -166,13 +166,14 @@ impl Session {
     }
 }
 
-/// What the end of the file holds, for the daemon.
-fn tail_value(scan: &TailScan) -> Value {
+/// What the end of the file holds, for the daemon, and whether a load that does not suppress it would restore it.
+fn tail_value(scan: &TailScan, restorable: bool) -> Value {
     let turn = scan.tail.turn();
     json!({
         "turnRecord": turn.map(|turn| &turn.record),
         "open": turn.map(|turn| turn.open()).unwrap_or_default(),
         "settled": turn.map(|turn| turn.settled()).unwrap_or_default(),
         "lastPromptId": scan.last_prompt_id,
+        "restorable": restorable,
     })
 }

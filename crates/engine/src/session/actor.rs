@@ -130,6 +130,9 @@ pub(crate) struct Actor {
     pub(super) pending: BTreeMap<Generation, Pending>,
     /// Open questions that a load does not ask again: their batch is mixed, or cannot be read (E3, E4).
     pub(super) unrestorable: BTreeSet<Generation>,
+    /// The agent could restore what its history ends in, and the load that took it up kept it from that: the next load by
+    /// a client has it restored, and the queue waits for that (R2, R6, R19).
+    pub(super) passed_over: bool,
     /// Attached clients. One that attaches again is still one.
     pub(super) attached: BTreeMap<ClientId, Presence>,
     /// Commits that nobody waits for.
@@ -203,6 +206,7 @@ impl Actor {
             done_receiver,
             pending: BTreeMap::new(),
             unrestorable: BTreeSet::new(),
+            passed_over: false,
             attached: BTreeMap::new(),
             lazy: FuturesUnordered::new(),
             announced: BTreeSet::new(),

@@ -103,6 +103,7 @@ impl Actor {
         self.cancelled_at = None;
         self.overdue = None;
         self.lost_calls.turn_over();
+        self.passed_over = false;
         self.deadline = match origin {
             Origin::Client { prompt } => {
                 prompt.deadline_ms.map(|ms| Instant::now() + Duration::from_millis(ms))

@@ -247,6 +247,10 @@ impl Actor {
         let mut restoring =
             taken.hint && self.shared.config.restore && !taking.suppress && self.state.running().is_none();
         self.unrestorable.clear();
+        self.passed_over = taking.suppress
+            && self.shared.config.restore
+            && taken.tail.as_ref().is_some_and(|tail| tail.restorable)
+            && self.state.running().is_none();
         let given_up = ours
             && self.shared.config.restore
             && !taking.suppress
@@ -313,8 +317,8 @@ impl Actor {
 
     /// The queue goes on, but not over the head of a question that a later load can still ask again.
     async fn resume_queue(&mut self) {
-        let waits =
-            self.shared.config.restore && self.state.open().any(|question| question.body.is_question());
+        let waits = self.shared.config.restore
+            && (self.passed_over || self.state.open().any(|question| question.body.is_question()));
         if (!waits || self.queue_is_fresh) && matches!(self.link, Link::Up { .. }) {
             self.start_waiting().await;
         }
@@ -411,7 +415,7 @@ impl Actor {
     pub(super) fn can_ask_again(&self) -> bool {
         self.shared.config.restore
             && self.state.running().is_none()
-            && self.state.open().any(|question| question.body.is_question())
+            && (self.passed_over || self.state.open().any(|question| question.body.is_question()))
     }
 }
 

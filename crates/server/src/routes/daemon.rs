@@ -1,10 +1,13 @@
 //! The daemon itself: what it can do, how it is set, and its state (WIRE a.1).
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::{StatusCode, Uri, header};
+use axum::response::IntoResponse;
 use holdpoint_engine::wire::iso;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
@@ -189,8 +192,10 @@ pub(crate) async fn status(
     })))
 }
 
-pub(crate) async fn openapi() -> Json<Value> {
-    Json(api::document())
+pub(crate) async fn openapi() -> impl IntoResponse {
+    // It never changes while the program runs, and making it takes milliseconds.
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| api::document().to_string().into());
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone())
 }
 
 pub(crate) async fn not_found(uri: Uri) -> ApiError {

@@ -185,12 +185,14 @@ impl History {
         let open: Vec<_> = self.dangling().map(|call| call.id.clone()).collect();
         let questions = self.dangling().all(|call| call.args.is_some());
         let goes_on = !self.ended && self.turn.is_some();
+        let restorable = questions && goes_on;
         TakenUp {
-            hint: !take.suppress && questions && goes_on,
+            hint: restorable && !take.suppress,
             tail: Some(AgentTail {
                 turn: self.turn.as_ref().map(|turn| turn.record.clone()),
                 open,
                 last_prompt: self.last_prompt.clone(),
+                restorable,
             }),
             ..TakenUp::default()
         }
