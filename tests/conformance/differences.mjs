@@ -13,8 +13,8 @@ export const differences = {
   '1.capabilities.missing features': { ours: ['session_turn_status'], reason: 'the routes of turn status are not served yet, and nothing is advertised that is not' },
   '1.capabilities.durable_questions': { peer: false, reason: 'd.4.11' },
   '1.permission_request.data': { ours: extra('generation', 'questionId'), reason: 'd.4.13' },
-  '1.status.fields': { ours: extra('openQuestionCount', 'queuedPromptCount', 'turnState'), reason: 'additive' },
-  '1.status.pending fields': { ours: extra('generation', 'questionId'), reason: 'd.4.13' },
+  '1.status.fields': { ours: extra('clients', 'openQuestionCount', 'queuedPromptCount', 'turnState'), reason: 'additive' },
+  '1.status.pending fields': { ours: extra('generation', 'messageId', 'questionId', 'toolCallId'), reason: 'd.4.13; H1: the call that asks' },
   '1.permission_resolved.data': { ours: extra('answeredAt', 'answeredBy', 'answers', 'generation', 'questionId'), reason: 'd.4.13, d.4.15' },
 
   '2.second vote says who': { peer: [], reason: 'd.4.10, V4' },
@@ -73,6 +73,7 @@ export const differences = {
   '8.batch.both results, in call order': { peer: ['Beta1', 'Beta2'], reason: 'd.4.8: there the first answer was lost and asked again' },
   '8.q7 a decline leaves its sibling open': { peer: 'over', reason: 'Q7: there one decline ends the batch' },
   '8.e3 the question is asked again': { peer: false, reason: 'E3, R21: a call that has its result does not count' },
+  '8.permission.fields': { ours: extra('messageId', 'toolCallId'), reason: 'H1: the call that asks' },
 
   '10.warning': { peer: lacks('queueSize', 'maxQueued', 'lastEventId', 'queuedBytes', 'maxQueuedBytes', 'threshold'), reason: cut },
   '10.warning has no id': { peer: undefined, reason: cut },
@@ -84,6 +85,7 @@ export const differences = {
   '11.page.cold': { peer: 'failed', reason: 'R4: there a page of a session that is not loaded knows nothing of questions that can be asked again' },
   '11.branch': { peer: [201, 'Another way(1)', true, true], reason: 'a name that was asked for is the name; there it is numbered' },
   '11.branch.nothing was said': { peer: '500 -32603', reason: 'a copy of a session in which nothing was said is a new session; there it is an error of the agent' },
+  '11.detach.once of twice': { ours: [204, 404], reason: 'a client that loads again is attached once, so that one that came back after a lost connection leaves at once; there it must leave as often' },
   '11.status.summary.daemon': { ours: extra('dataDir', 'holdpointVersion', 'model', 'restoreAskUserQuestion'), reason: 'additive' },
   '11.status.full.daemon': { ours: extra('dataDir', 'holdpointVersion', 'model', 'restoreAskUserQuestion'), reason: 'additive' },
 };
