@@ -355,6 +355,7 @@ impl Actor {
     pub(super) async fn delete(&mut self, reply: Answer<()>) {
         let outcome = self.execute(Command::Delete).await.map(|_| ());
         if outcome.is_ok() {
+            holdpoint_crashpoint::hit("daemon.delete_committed");
             self.put_away("client_close", None).await;
             if let Err(problem) = self.shared.transcripts.remove(&self.id) {
                 let _ = reply.send(Err(EngineError::Transcript(problem)));
