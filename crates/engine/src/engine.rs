@@ -392,6 +392,11 @@ impl Engine {
         backward: bool,
         limit: usize,
     ) -> Result<holdpoint_transcript::replay::Page, TranscriptOrEngine> {
+        let known = self.shared.ledger.session(id).await.map_err(EngineError::from)?;
+        if known.as_ref().is_some_and(|row| row.deleted) {
+            // Whatever a crash has left of its file (D6).
+            return Err(EngineError::NoSession(id.clone()).into());
+        }
         let mut spare = std::collections::BTreeSet::new();
         let running = self.is_at_work(id).await;
         if self.shared.config.restore && !running {
@@ -404,16 +409,11 @@ impl Engine {
         let request = PageRequest { direction, cursor, limit, max_bytes: 4 * 1024 * 1024 };
         match self.shared.transcripts.page(id, request, finalise).await {
             Ok(Some(page)) => Ok(page),
-            Ok(None) => {
-                let known = self.shared.ledger.session(id).await.map_err(EngineError::from)?;
-                match known {
-                    Some(row) if !row.deleted => Ok(holdpoint_transcript::replay::Page {
-                        at_end: true,
-                        ..holdpoint_transcript::replay::Page::default()
-                    }),
-                    _ => Err(EngineError::NoSession(id.clone()).into()),
-                }
-            }
+            Ok(None) if known.is_some() => Ok(holdpoint_transcript::replay::Page {
+                at_end: true,
+                ..holdpoint_transcript::replay::Page::default()
+            }),
+            Ok(None) => Err(EngineError::NoSession(id.clone()).into()),
             Err(error) => Err(TranscriptOrEngine::Transcript(error)),
         }
     }
@@ -435,6 +435,7 @@ impl Engine {
         let copy = self.shared.world.session_id();
         let _place = self.shared.place(&copy)?;
         self.shared.transcripts.branch(id, &copy).await.map_err(EngineError::Transcript)?;
+        holdpoint_crashpoint::hit("daemon.branch_copied");
         let name = name.unwrap_or_else(|| match &title {
             Some(title) => format!("{title} (copy)"),
             None => "Copy".to_owned(),
@@ -449,7 +450,9 @@ impl Engine {
                 page_size: None,
                 approval_mode: None,
             };
-            self.load(&copy, request).await?
+            let attached = self.load(&copy, request).await?;
+            holdpoint_crashpoint::hit("daemon.branch_taken_in");
+            attached
         } else {
             // Nothing was said in the original yet, so its copy is a new session.
             let cwd = row.map(|row| row.workspace_cwd).unwrap_or_default();
@@ -480,6 +483,11 @@ impl Engine {
     /// How many sessions are live, or on their way in or out.
     pub fn live_sessions(&self) -> usize {
         self.shared.live()
+    }
+
+    /// How many tasks run: one for each live session, and those for work that is under way (I9).
+    pub fn tasks(&self) -> usize {
+        self.shared.tasks.len()
     }
 
     /// Stops: streams end, agents are stopped, and nothing is written for open questions (I12). What was

@@ -10,8 +10,16 @@ const PARTS: [&str; 9] = ["q", "e", "s", "r", "v", "d", "h", "c", "i"];
 
 /// The tests of each rule that has any, by the rule's id (`R18`).
 pub fn tests_by_rule(root: &Path) -> BTreeMap<String, Vec<String>> {
+    tests_by_rule_under(root, &[""])
+}
+
+/// The same, of the tests under these directories only.
+fn tests_by_rule_under(root: &Path, directories: &[&str]) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in crate::files(root, &[".rs", ".mjs"]) {
+        if !directories.iter().any(|directory| path.starts_with(root.join(directory))) {
+            continue;
+        }
         let Ok(text) = fs::read_to_string(&path) else { continue };
         let is_rust = path.extension().is_some_and(|extension| extension == "rs");
         for name in text.lines().filter_map(if is_rust { function } else { named_test }) {
@@ -36,9 +44,9 @@ fn function(line: &str) -> Option<&str> {
     rest.split(['(', '<']).next()
 }
 
-/// The rule ids at the start of a test's name: `r16_r17_vote…` has two.
+/// The rule ids at the start of a test's name: `r16_r17_vote…` has two, and so has `r16 r17 a vote…`.
 fn ids(name: &str) -> Vec<String> {
-    name.split('_').map_while(id).collect()
+    name.split(['_', ' ']).map_while(id).collect()
 }
 
 fn id(word: &str) -> Option<String> {
@@ -55,6 +63,7 @@ mod tests {
     fn ids_are_read_from_the_start_of_a_name() {
         assert_eq!(ids("r16_r17_a_vote_of_1"), ["R16", "R17"]);
         assert_eq!(ids("cr3_compare"), ["CR3"]);
+        assert_eq!(ids("r1 r7 a restart"), ["R1", "R7"]);
         assert!(ids("retries_5_times").is_empty());
     }
 
@@ -75,5 +84,17 @@ mod tests {
         let wanted: Vec<String> = rules.chain(invariants).collect();
         let missing: Vec<_> = wanted.iter().filter(|rule| !found.contains_key(*rule)).collect();
         assert!(missing.is_empty(), "no test carries {missing:?}");
+    }
+    /// What is about processes, their deaths and what they say to each other is shown with processes: a rule of these
+    /// that has only tests inside one process has none.
+    #[test]
+    fn the_rules_of_processes_have_tests_with_processes() {
+        let with_processes = ["crates/holdpoint/tests/e2e", "tests/sdk", "tests/conformance"];
+        let found = tests_by_rule_under(&crate::root(), &with_processes);
+        let listed = "Q3 Q4 Q5 Q8 E8 S1 S2 S3 V1 V2 V3 V5 V6 D1 D3 D4 D5 D6 I1 I4 I11 I12";
+        let restoring = (1..=23).map(|n| format!("R{n}"));
+        let wanted: Vec<String> = listed.split(' ').map(str::to_owned).chain(restoring).collect();
+        let missing: Vec<_> = wanted.iter().filter(|rule| !found.contains_key(*rule)).collect();
+        assert!(missing.is_empty(), "no test with processes carries {missing:?}");
     }
 }

@@ -147,6 +147,7 @@ impl Turn {
 
     /// Takes up a person's prompt: what dangles is closed first, so that no call dangles in mid-file (R2).
     async fn begin(&mut self, parts: Vec<Part>) -> Result<(), Failure> {
+        holdpoint_crashpoint::hit("agent.prompt_received");
         if self.store.open().await? {
             self.repair_tail().await?;
         }

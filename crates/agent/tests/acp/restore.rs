@@ -412,3 +412,60 @@ async fn a_live_replay_comes_as_notifications_before_the_answer() {
         client.updates().iter().map(|u| u["sessionUpdate"].as_str().unwrap().to_owned()).collect();
     assert_eq!(kinds, ["user_message_chunk", "tool_call"]);
 }
+
+/// The same in the process that has the session live: while its question is asked, and while it is not.
+#[tokio::test]
+async fn r4_load_updates_of_a_live_session_always_finalises_never_asks_and_leaves_the_asking_alone() {
+    for flag in [true, false] {
+        for parked in [true, false] {
+            let case = format!("flag {flag}, parked {parked}");
+            let place = Place::new();
+            let config = || AgentConfig { restore: flag, ..place.config() };
+            let script = Script::new([calls(vec![question("q1")]), text("ok")]);
+            let mut client = Client::daemon(config(), script.clone()).await;
+            let session = client.new_session(&place).await;
+            let mut end = client.prompt(&session, "go").await;
+            let mut asked = client.asked().await;
+            let script = if parked {
+                client.kill().await;
+                let script = Script::new([text("ok")]);
+                client = Client::daemon(config(), script.clone()).await;
+                let suppress = json!({"qwen.daemon.suppressRestoreAskUserQuestion": true});
+                assert!(!hinted(&client.load(&place, &session, suppress).await), "{case}: R2");
+                script
+            } else {
+                script
+            };
+            let (before, called) = (place.records(&session), script.calls());
+            for method in ["qwen/session/loadUpdates", "_qwen/session/loadUpdates"] {
+                let params = json!({"sessionId": session, "cwd": place.workspace});
+                let loaded = client.call(method, params).await.unwrap();
+                let shown = statuses(loaded["updates"].as_array().unwrap(), "q1");
+                assert_eq!(shown, ["in_progress", "failed"], "{case}: it finalises");
+                assert_eq!(loaded["_meta"].get(HINT), None, "{case}");
+            }
+            assert_eq!(place.records(&session), before, "{case}: a read writes nothing");
+            assert!(client.asked_now().is_none(), "{case}: nobody is asked again");
+            assert_eq!(script.calls(), called, "{case}");
+
+            if parked && flag {
+                // The next load with a client still has it asked.
+                assert!(hinted(&client.load(&place, &session, json!({})).await), "{case}");
+                end = client.restore(&session).await;
+                asked = client.asked().await;
+            }
+            if parked && !flag {
+                // What is sent to the model next is repaired, as it would have been.
+                end = client.prompt(&session, "more").await;
+                assert_eq!(stop_reason(&end.await.unwrap()), "end_turn", "{case}");
+                assert_eq!(script.last_results(), [("q1".to_owned(), texts::REPAIRED_QUESTION.to_owned())]);
+                continue;
+            }
+            // The asking is as it was: it takes the answer, and its turn goes on.
+            client.pick(&asked, "Blue").await;
+            assert_eq!(stop_reason(&end.await.unwrap()), "end_turn", "{case}");
+            assert!(script.last_results()[0].1.contains("Blue"), "{case}");
+            assert_eq!(place.results(&session), [("q1".to_owned(), "answered".to_owned())], "{case}");
+        }
+    }
+}

@@ -285,6 +285,10 @@ impl Actor {
                     return Err(EngineError::NoSession(self.id.clone()));
                 }
                 if self.state.deleted {
+                    // A crash between the commit and the removal leaves the file: who comes next ends it (D6).
+                    if let Err(problem) = self.shared.transcripts.remove(&self.id) {
+                        tracing::warn!(session = %self.id, problem, "what is left of a deleted session stays");
+                    }
                     return Err(EngineError::NoSession(self.id.clone()));
                 }
                 self.recover().await

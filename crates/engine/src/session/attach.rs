@@ -377,6 +377,7 @@ impl Actor {
     pub(super) async fn delete(&mut self, reply: Answer<()>) {
         let outcome = self.execute(Command::Delete).await.map(|_| ());
         if outcome.is_ok() {
+            holdpoint_crashpoint::hit("daemon.delete_committed");
             // Readers are told before the agent is: it may take its time.
             self.tell_closed("client_close", None, Some(CloseCause::SessionDeleted));
             self.let_go().await;

@@ -49,6 +49,9 @@ impl Actor {
         if events.iter().any(|event| matches!(event, Event::Settled { .. })) {
             holdpoint_crashpoint::hit("daemon.answer_committed");
         }
+        if events.iter().any(|event| matches!(event, Event::PromptQueued { .. })) {
+            holdpoint_crashpoint::hit("daemon.prompt_committed");
+        }
         self.state.take(&events, at);
         Ok(events)
     }

@@ -93,7 +93,9 @@ impl Actor {
         }
         let event = Frame::new("prompt_cancelled", data).of_prompt(Some(&prompt));
         self.publish(event.by(client.as_ref()));
-        self.execute(Command::Cancel { unreachable }).await?;
+        let events = self.commit(Command::Cancel { unreachable }).await?;
+        holdpoint_crashpoint::hit("daemon.cancel_committed");
+        self.act(&events);
         if let Link::Up { agent, .. } = &self.link {
             agent.cancel(&self.id);
         }

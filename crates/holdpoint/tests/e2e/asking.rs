@@ -39,7 +39,7 @@ async fn h1_a_row_names_the_call_and_the_message_that_a_client_sees() {
 }
 
 #[tokio::test]
-async fn r18_of_a_batch_only_the_unanswered_question_is_asked_again() {
+async fn q4_r18_of_a_batch_only_the_unanswered_question_is_asked_again() {
     let mut rig = Rig::started().await;
     let session = rig.api().create("yolo").await;
     let api = rig.api().of(&session.client);
@@ -67,7 +67,7 @@ async fn r18_of_a_batch_only_the_unanswered_question_is_asked_again() {
 }
 
 #[tokio::test]
-async fn r18_i4_a_kill_right_after_the_first_answer_of_a_batch() {
+async fn q4_r18_i4_a_kill_right_after_the_first_answer_of_a_batch() {
     let mut rig = Rig::started().await;
     let session = rig.api().create("yolo").await;
     let api = rig.api().of(&session.client);

@@ -168,7 +168,7 @@ async fn killed_when_seen() -> Job {
 }
 
 #[tokio::test]
-async fn row_3_the_question_is_seen() {
+async fn r1_r7_r8_r15_r16_row_3_the_question_is_seen() {
     killed_when_seen().await.asked_again(Again::Load, true).await;
     killed_when_seen().await.asked_again(Again::Resume, true).await;
 }

@@ -431,7 +431,7 @@ async fn r10_r18_i12_sigterm_decides_nothing() {
 }
 
 #[tokio::test]
-async fn r1_r18_sigkill_decides_nothing() {
+async fn q4_r1_r18_sigkill_decides_nothing() {
     both_lives(Kill).await;
 }
 

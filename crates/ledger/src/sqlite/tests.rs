@@ -82,3 +82,20 @@ fn mode(path: &Utf8Path) -> u32 {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
+
+/// Says in one line that the rest of the test is not run, and why. Where `CI` is set and what is missing could be
+/// had there, that is a failure: a proof that is silently left out is none.
+#[track_caller]
+fn skipped(why: &str, could_be_had: bool) {
+    let ci = std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
+    assert!(!(ci && could_be_had), "this must not be skipped where CI is set: {why}");
+    eprintln!("SKIPPED: {why}");
+}
+
+/// Whether this process may mount: as root, and not in a container that was denied it (`CAP_SYS_ADMIN`).
+fn may_mount() -> bool {
+    const SYS_ADMIN: u64 = 1 << 21;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set & SYS_ADMIN != 0)
+}

@@ -321,7 +321,7 @@ fn other_address() -> Option<std::net::IpAddr> {
 #[tokio::test]
 async fn v2_local_only_goes_by_the_address_of_the_peer() {
     let Some(address) = other_address() else {
-        eprintln!("skipped: this machine has no address but loopback");
+        eprintln!("SKIPPED: this machine has no address but loopback");
         return;
     };
     let machine = Machine::new();

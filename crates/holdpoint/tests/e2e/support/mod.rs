@@ -7,6 +7,7 @@ mod http;
 mod judge;
 mod model;
 mod rig;
+mod skip;
 mod stream;
 
 pub(crate) use acp::Acp;
@@ -15,6 +16,7 @@ pub(crate) use http::Response;
 pub(crate) use judge::{Story, same, tool_results};
 pub(crate) use model::part;
 pub(crate) use rig::{Rig, undisturbed};
+pub(crate) use skip::{may_mount, may_trace, skipped};
 pub(crate) use stream::Stream;
 
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Output;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -153,6 +154,16 @@ impl Rig {
     /// `kill -9`.
     pub(crate) async fn kill(&mut self) {
         self.take_daemon().kill().await;
+    }
+
+    /// `kill -9` to the daemon and to its agents.
+    pub(crate) async fn kill_all(&mut self) {
+        let agents = self.daemon().children();
+        self.kill().await;
+        for agent in agents {
+            // It may have ended with its daemon.
+            let _ = kill_process(agent, Signal::KILL);
+        }
     }
 
     /// `kill -9`, and a new start.

@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use rusqlite::Connection;
 
 use super::super::open::OpenError;
-use super::{Dir, SqliteLedger, events_of, fail_commits, fill};
+use super::{Dir, SqliteLedger, events_of, fail_commits, fill, may_mount, skipped};
 use crate::conformance::sample::{Book, session_id};
 use crate::contract::{AppendError, Ledger};
 
@@ -169,7 +169,7 @@ impl Small {
             .output()
             .is_ok_and(|output| output.status.success());
         if !mounted {
-            eprintln!("skipped: this user may not mount a small file system");
+            skipped("this user may not mount a small file system", may_mount());
         }
         mounted.then_some(Self(dir))
     }

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use camino::Utf8PathBuf;
 
-use super::{Dir, SqliteLedger, events_of};
+use super::{Dir, SqliteLedger, events_of, skipped};
 use crate::conformance::sample::{Book, session_id};
 use crate::contract::{AppendError, Ledger, Urgency};
 
@@ -51,11 +51,10 @@ fn i1_what_an_fsync_refused_is_not_there_after_a_crash() {
     if let Ok(dir) = std::env::var(CHILD) {
         return child(Utf8PathBuf::from(dir));
     }
-    let may_trace =
-        strace("9+").arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !may_trace {
-        eprintln!("skipped: there is no strace that may trace here");
-        return;
+    match strace("9+").arg("true").stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => {}
+        Ok(_) => return skipped("strace may not trace here", false),
+        Err(_) => return skipped("there is no strace", true),
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let mut refused = 0;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use refinery::Migration;
 
 use super::super::open::{self, OpenError};
-use super::{Dir, SqliteLedger, events_of, fill, mode};
+use super::{Dir, SqliteLedger, events_of, fill, mode, skipped};
 use crate::conformance::sample::Book;
 use crate::contract::Ledger;
 
@@ -254,8 +254,7 @@ fn without_permission_it_says_so() {
     let set = |mode| fs::set_permissions(dir.file(), fs::Permissions::from_mode(mode)).unwrap();
     set(0o400);
     if fs::OpenOptions::new().append(true).open(dir.file()).is_ok() {
-        eprintln!("skipped: modes do not concern this user (root)");
-        return;
+        return skipped("modes do not concern this user (root)", false);
     }
     let error = SqliteLedger::open(&dir.path).unwrap_err();
     assert!(matches!(error, OpenError::ReadOnly { .. }), "{error:?}");
