@@ -14,7 +14,7 @@ import http from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-const WEB = fileURLToPath(new URL('../../crates/server/web/', import.meta.url));
+const DIR = fileURLToPath(new URL('../../crates/server/web/', import.meta.url));
 const CSP = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.toml': 'text/plain; charset=utf-8', '.svg': 'image/svg+xml' };
 const PAGES = /^\/(s\/[^/]+)?$/;
@@ -29,9 +29,9 @@ function hashOf(dir) {
 }
 
 /** Serves the page in front of a daemon; `faults` and `log` are for tests in the same process. */
-export async function serve({ daemon, port = 0, fixed = true }) {
+export async function serve({ daemon, port = 0, fixed = true, web = DIR }) {
   // As the daemon does it: assets under a hash of all of them, for ever; without `fixed`, each as it is on the disk now.
-  const name = fixed ? hashOf(WEB) : 'dev';
+  const name = fixed ? hashOf(web) : 'dev';
   const state = { faults: {}, log: [] };
   const streams = new Set();
   const agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
@@ -45,8 +45,8 @@ export async function serve({ daemon, port = 0, fixed = true }) {
   };
 
   function file(response, path, cache) {
-    const at = normalize(join(WEB, path));
-    if (!at.startsWith(WEB)) return void response.writeHead(404).end();
+    const at = normalize(join(web, path));
+    if (!at.startsWith(normalize(web))) return void response.writeHead(404).end();
     let bytes;
     try {
       bytes = readFileSync(at);

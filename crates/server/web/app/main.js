@@ -4,10 +4,10 @@ import * as api from './api.js';
 import { startDaemon } from './daemon.js';
 import { html } from './html.js';
 import { startPage } from './page.js';
+import { warm } from './parts.js';
 import { go, startRouter } from './router.js';
 import { applySettings } from './settings.js';
 import { App } from './view/app.js';
-import { warm } from './view/lazy.js';
 
 // The link of `holdpoint open` carries a one-time code in the fragment, which no server and no log sees.
 const code = /^#login=(.+)$/.exec(location.hash)?.[1];
