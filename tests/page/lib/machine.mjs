@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 import { chromium } from 'playwright-core';
 
-import { serve } from '../serve.mjs';
+import { DIR as WEB, serve } from '../serve.mjs';
 import { Model } from './model.mjs';
 
 export const PATIENCE = 30_000;
@@ -58,9 +58,10 @@ export const theBrowser = async () => {
 export const closeBrowser = async () => { await browser?.close(); browser = undefined; };
 
 export class Machine {
-  static async create({ flags = ['--restore-ask-user-question'], more = [] } = {}) {
+  static async create({ flags = ['--restore-ask-user-question'], more = [], token } = {}) {
     const machine = new Machine();
     machine.flags = flags;
+    machine.token = token;
     machine.dir = mkdtempSync(join(tmpdir(), 'hp-page-'));
     machine.home = join(machine.dir, 'home');
     machine.work = join(machine.dir, 'work');
@@ -72,6 +73,7 @@ export class Machine {
     machine.requests = [];
     machine.page = OWN ? undefined : await serve({ daemon: machine.daemon });
     machine.contexts = [];
+    machine.pages = [];
     return machine;
   }
 
@@ -82,9 +84,9 @@ export class Machine {
   async start() {
     for (let tries = 0; ; tries += 1) {
       const log = openSync(join(this.dir, 'log'), 'a');
-      const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, ...this.more.flatMap((dir) => ['--workspace', dir]), '--data-dir', join(this.dir, 'data'), ...this.flags], {
+      const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, ...this.more.flatMap((dir) => ['--workspace', dir]), '--data-dir', join(this.dir, 'data'), ...(OWN ? [] : ['--web-dir', WEB]), ...this.flags], {
         cwd: this.work, stdio: ['ignore', log, log], detached: true,
-        env: { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.dir, OPENAI_BASE_URL: this.model.url, OPENAI_MODEL: 'scripted', OPENAI_API_KEY: 'k', NO_COLOR: '1' },
+        env: { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.dir, OPENAI_BASE_URL: this.model.url, OPENAI_MODEL: 'scripted', OPENAI_API_KEY: 'k', NO_COLOR: '1', ...(this.token ? { HOLDPOINT_TOKEN: this.token } : {}) },
       });
       closeSync(log);
       this.child = child;
@@ -126,7 +128,7 @@ export class Machine {
   }
 
   async call(method, path, body, headers = {}) {
-    const response = await fetch(this.daemon + path, { method, headers: { 'content-type': 'application/json', ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
+    const response = await fetch(this.daemon + path, { method, headers: { 'content-type': 'application/json', ...(this.token ? { authorization: `Bearer ${this.token}` } : {}), ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
     const text = await response.text();
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
   }
@@ -154,6 +156,7 @@ export class Machine {
     const own = context ?? await (await theBrowser()).newContext({ viewport: { width: 1280, height: 840 }, reducedMotion: 'reduce', ...options });
     if (!context) this.contexts.push(own);
     const page = await own.newPage();
+    this.pages.push(page);
     page.setDefaultTimeout(PATIENCE);
     page.said = [];
     page.on('request', (request) => {
@@ -162,7 +165,7 @@ export class Machine {
     });
     page.on('console', (message) => page.said.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', (error) => page.said.push(`error: ${error.stack ?? error}`));
-    await page.goto(this.url + path);
+    await page.goto(new URL(path, this.url).href);
     return page;
   }
 }

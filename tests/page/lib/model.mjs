@@ -4,11 +4,12 @@
 //   ASK       one question               ASK_FORM  four questions in one call, one of them with several choices
 //   ASK_TWO   two calls in one turn      SHELL     a command, which needs permission
 //   EDIT      a change of a file         RICH      Markdown, tools, a change, then a question
+//   EVIL      HTML wherever text can be: a change, a command, a question
 //   LONG_<n>  n paragraphs of text, and a question if there is an ASK too  HANG      says a word and never ends
 //   other words: a short text
 import { createServer } from 'node:http';
 
-const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|LONG_\d+|HANG)\b/;
+const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|EVIL|LONG_\d+|HANG)\b/;
 
 export const question = (n = 1) => ({
   question: `Which one for item ${n}?`,
@@ -22,6 +23,11 @@ const FORM = [
   { question: 'How should the release be named?', header: 'Name', options: [{ label: '0.2.0', description: 'A minor one.' }, { label: '1.0.0', description: 'The first stable one.' }] },
   { question: 'Who writes the announcement?', header: 'Author', options: [{ label: 'The agent', description: 'A draft, for you to read.' }, { label: 'You', description: 'Nothing is written.' }] },
 ];
+
+/** What must never become more than text. */
+export const EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>';
+/** The same, as the name of a file. */
+export const EVIL_NAME = '<img src=x onerror=broken=1>.html';
 
 const RICH = `I looked at how sessions are stored. In short:
 
@@ -115,6 +121,13 @@ export class Model {
           plan.pieces.push('The file is there, and `nowhere.rs` is not. One thing I cannot decide:');
           plan.calls.push(ask(FORM[0]));
         } else plan.pieces.push(`Good, I go on with that. ${results.at(-1)}`);
+        break;
+      case 'EVIL':
+        if (n === 0) {
+          plan.pieces.push(`${EVIL} **${EVIL}** [link](javascript:window.broken=1) [data](data:text/html,x) ![pic](https://example.org/x.png) [good](https://example.org/)\n\n\`\`\`html\n${EVIL}\n\`\`\`\n\n| ${EVIL} | b |\n| --- | --- |\n| ${EVIL} | c |\n`);
+          plan.calls.push(this.#call('write_file', { file_path: EVIL_NAME, content: `${EVIL}\n` }), this.#call('run_shell_command', { command: `echo '${EVIL}'`, description: EVIL, is_background: false }));
+        } else if (n === 2) plan.calls.push(ask({ question: EVIL, header: '<b>x</b>', options: [{ label: `${EVIL}1`, description: EVIL }, { label: `${EVIL}2`, description: EVIL }] }));
+        else plan.pieces.push(`Read: ${results.at(-1)}`);
         break;
       default:
     }

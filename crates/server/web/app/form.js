@@ -83,6 +83,18 @@ export function endInWords(item, end, now, late = false) {
   return `${verb} ${byWhom(end.answeredBy)}${end.answeredAt ? ` at ${timeOfDay(end.answeredAt, now)}` : ''}${what ? ` — ${what}` : ''}.`;
 }
 
+/**
+ * Whether an answer that was sent, and whose receipt did not come, is the one that ended the question.
+ * @param {string | undefined} sent the attempt, as JSON
+ * @param {any} end
+ */
+export function isOwnEnd(sent, end) {
+  if (sent === undefined) return false;
+  const { answers, optionId, decline } = JSON.parse(sent);
+  if (decline === true) return end?.state === 'declined';
+  return answers === undefined ? optionId === end?.optionId : JSON.stringify(answers) === JSON.stringify(end?.answers);
+}
+
 /** What a receipt says, for whoever gave the answer. @param {Asked} item @param {any} receipt */
 export function receiptInWords(item, receipt) {
   const what = whatWas(item, receipt) || (receipt?.status === 'declined' ? 'Declined' : 'Answered');

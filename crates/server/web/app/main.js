@@ -13,7 +13,12 @@ import { App } from './view/app.js';
 const code = /^#login=(.+)$/.exec(location.hash)?.[1];
 if (code) {
   history.replaceState(null, '', location.pathname);
-  await api.login({ code: decodeURIComponent(code) }).catch(() => {});
+  const known = await api.login({ code: decodeURIComponent(code) }).then(() => true, () => false);
+  // What was asked for before it was refused; the page begins anew with the cookie.
+  if (known) {
+    location.reload();
+    await new Promise(() => {});
+  }
 }
 
 applySettings();

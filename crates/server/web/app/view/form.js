@@ -46,9 +46,12 @@ function verdict(item, error) {
  * @param {Item} item
  */
 export async function endOf(item) {
+  const { sent } = drafts.get(item.questionId);
   try {
     const { state, outcome } = await api.question(item.questionId);
-    if (state === 'open' || outcome?.cause === 'cancelled_before_answer') return '';
+    // The answer's own receipt, or refusal, came meanwhile.
+    if (daemon.endedHere(item.questionId)) return '';
+    if (state === 'open' || model.isOwnEnd(sent?.content, { ...outcome, state }) || outcome?.cause === 'cancelled_before_answer') return '';
     return `${model.endInWords(item, { ...outcome, state }, Date.now())} What you had filled in was not used.`;
   } catch (error) {
     return error instanceof api.ApiError && error.status === 404 ? 'This question is gone: its session was deleted.' : '';
