@@ -23,7 +23,7 @@ check('h13_a_phone_has_room_for_the_question_and_its_buttons', async (machine) =
   }
 });
 
-check('older_pages_come_when_they_are_scrolled_to_and_only_what_is_near_is_in_the_document', async (machine) => {
+check('h13_older_pages_come_when_they_are_scrolled_to_and_only_what_is_near_is_in_the_document', async (machine) => {
   const id = await machine.session();
   for (let n = 0; n < 260; n += 1) {
     await machine.call('POST', `/session/${id}/prompt`, { prompt: [{ type: 'text', text: `message ${n}` }] });
@@ -43,7 +43,39 @@ check('older_pages_come_when_they_are_scrolled_to_and_only_what_is_near_is_in_th
   assert.deepEqual(texts, texts.map((_, n) => `message ${Number(texts[0].slice(8)) + n}`));
 });
 
-check('axe_finds_nothing_serious', async (machine) => {
+check('h13_what_is_read_stays_where_it_is_while_earlier_messages_come', async (machine) => {
+  const id = await machine.session();
+  for (let n = 0; n < 5; n += 1) {
+    await machine.call('POST', `/session/${id}/prompt`, { prompt: [{ type: 'text', text: `MANY_100 of turn ${n}` }] });
+    await machine.idle(id);
+  }
+  const page = await machine.tab(`/s/${id}`);
+  await page.locator('.entry.agent').last().waitFor();
+  const { steps, jumps } = await page.evaluate(async () => {
+    const scroller = document.querySelector('.scroller');
+    const jumped = [];
+    let step = 0;
+    for (; step < 2000 && (scroller.scrollTop > 0 || document.querySelector('.earlier')); step += 1) {
+      const edge = scroller.getBoundingClientRect().top;
+      const read = [...document.querySelectorAll('.entry')].filter((one) => { const { top } = one.getBoundingClientRect(); return top > edge + 150 && top < edge + 400; });
+      const [first] = read;
+      const y = first?.getBoundingClientRect().top ?? 0;
+      const before = scroller.scrollTop;
+      scroller.scrollTop -= 80;
+      const by = before - scroller.scrollTop;
+      await new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
+      // What is read moves by what was scrolled, whatever was put before it.
+      if (first && !first.isConnected) jumped.push([step, 'gone']);
+      else if (first && Math.abs(first.getBoundingClientRect().top - y - by) > 24) jumped.push([step, first.getBoundingClientRect().top - y - by]);
+    }
+    return { steps: step, jumps: jumped };
+  });
+  assert.deepEqual(jumps, [], `${steps} steps`);
+  await page.locator('.entry.user', { hasText: /turn 0$/ }).waitFor();
+  assert.ok(machine.seen('GET', /^\/session\/.*transcript/).length >= 3);
+});
+
+check('h11_axe_finds_nothing_serious_on_any_view_light_or_dark', async (machine) => {
   const id = await machine.session('Please look at RICH storage', { approvalMode: 'auto-edit' });
   await machine.session('a release: ASK_FORM');
   await machine.session('count with SHELL', { approvalMode: 'default' });
@@ -103,7 +135,7 @@ check('h13_long_output_is_folded_and_can_be_opened', async (machine) => {
   assert.match(await output.locator('pre').textContent(), /\b40\n/);
 });
 
-check('who_else_is_attached_is_told_by_name', async (machine) => {
+check('d4_who_else_is_attached_is_told_by_name', async (machine) => {
   const id = await machine.session();
   let clients;
   const page = await machine.tab('/');

@@ -4,12 +4,12 @@
 //   ASK       one question               ASK_FORM  four questions in one call, one of them with several choices
 //   ASK_TWO   two calls in one turn      SHELL     a command, which needs permission
 //   EDIT      a change of a file         RICH      Markdown, tools, a change, then a question
-//   EVIL      HTML wherever text can be: a change, a command, a question
+//   MANY_<n>  n searches in one turn     EVIL      HTML wherever text can be: a change, a command, a question
 //   LONG_<n>  n paragraphs of text, and a question if there is an ASK too  HANG      says a word and never ends
 //   other words: a short text
 import { createServer } from 'node:http';
 
-const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|EVIL|LONG_\d+|HANG)\b/;
+const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|EVIL|LONG_\d+|MANY_\d+|HANG)\b/;
 
 export const question = (n = 1) => ({
   question: `Which one for item ${n}?`,
@@ -96,7 +96,7 @@ export class Model {
       plan.pieces.push(`You said: ${said.slice(0, 200)}`);
       return plan;
     }
-    const word = trigger.split('_')[0] === 'LONG' ? 'LONG' : trigger;
+    const word = /^(LONG|MANY)_/.exec(trigger)?.[1] ?? trigger;
     const n = results.length;
     const ask = (...questions) => this.#call('ask_user_question', { questions });
     switch (word) {
@@ -109,6 +109,10 @@ export class Model {
         if (n > 0) plan.pieces.push(`Read: ${results.join(' ')}`);
         else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.pieces.push(`Paragraph ${i} of a long text that goes on for a while.\n\n`);
         if (n === 0 && /\bASK\b/.test(said)) plan.calls.push(ask(question(1)));
+        break;
+      case 'MANY':
+        if (n > 0) plan.pieces.push(`I searched ${n} times.`);
+        else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.calls.push(this.#call('glob', { pattern: `src/**/part_${i}.rs` }));
         break;
       case 'HANG': plan.pieces.push('Thinking about it'); plan.hang = true; break;
       case 'RICH':

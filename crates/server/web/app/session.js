@@ -104,15 +104,14 @@ export class SessionView {
     fold.apply(loaded.compactedReplay ?? []).apply(loaded.liveJournal ?? []);
     fold.busy = loaded.hasActivePrompt === true;
     fold.title = loaded.displayName ?? fold.title;
-    if (!loaded.historyHasMore) fold.anchor = '';
-    else if (loaded.historyAnchorRecordId) fold.anchor = beforeRecord(loaded.historyAnchorRecordId);
     fold.queue = waiting.filter((item) => item.state === 'queued').map((item) => ({ promptId: item.promptId, text: item.text, at: item.queuedAt }));
     // Who answered what is told only once, by the stream.
     for (const [callId, tool] of fold.tools) {
       const before = this.fold.tools.get(callId);
       if (before?.resolution && !tool.resolution) tool.resolution = before.resolution;
     }
-    fold.keepOlder(this.fold);
+    fold.setAnchor(!loaded.historyHasMore ? '' : loaded.historyAnchorRecordId ? beforeRecord(loaded.historyAnchorRecordId) : fold.anchor);
+    fold.goOnFrom(this.fold);
     this.fold = fold;
     this.known = true;
     this.workspace = loaded.workspaceCwd ?? null;
