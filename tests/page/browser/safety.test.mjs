@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 
 import { until } from '../lib/machine.mjs';
 import { EVIL, EVIL_NAME } from '../lib/model.mjs';
-import { check, choose, dock, ready, submit, watching } from '../lib/suite.mjs';
+import { check, choose, dock, submit } from '../lib/suite.mjs';
 
 /** Nothing of what an agent wrote has become an element, or has run. */
 async function harmless(page) {
@@ -163,7 +163,7 @@ check('e_with_a_token_the_page_asks_for_it_and_takes_it', async (machine) => {
   await dock(page).waitFor();
   await choose(page, 'Beta1');
   await submit(page);
-  await ready(page);
+  await machine.idle(id);
 }, { token: 'a-secret-of-this-test' });
 
 check('i7_without_scripts_a_question_is_answered_at_its_own_address_and_looking_changes_nothing', async (machine) => {

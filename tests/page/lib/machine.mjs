@@ -3,7 +3,7 @@
 // serves itself, and its faults are switched at PAGE_CONTROL (a path, /__faults unless given) of the daemon, in the words of
 // serve.mjs; unless that is set, serve.mjs serves it from disk.
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,13 +11,13 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 import { DIR as WEB, serve } from '../serve.mjs';
+import { CHROMIUM } from './chromium.mjs';
 import { Model } from './model.mjs';
 
 export const PATIENCE = 30_000;
 const BINARY = process.env.HOLDPOINT ?? 'holdpoint';
 /** Whether the daemon serves the page itself. */
 const OWN = process.env.PAGE === 'daemon';
-const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
 /** Looks again and again until there is something to see. */
 export async function until(what, look, patience = PATIENCE) {

@@ -53,12 +53,12 @@ export async function freeze(page) {
 }
 
 /** Lets time pass in the page, step by step, until there is something to see; the network is as slow as it is. */
-export async function pass(page, what, look, most = Infinity) {
+export async function pass(page, what, look, most = Infinity, step = 50) {
   const end = Date.now() + 30_000;
-  for (let ms = 0; ; ms += 50) {
+  for (let ms = 0; ; ms += step) {
     if (await look()) return ms;
     if (ms >= most || Date.now() > end) throw new Error(`waited in vain, ${ms} ms of the page's time: ${what}`);
-    await page.clock.runFor(50);
+    await page.clock.runFor(step);
     // What the network brought is taken up before the next step.
     await new Promise((resolve) => { setTimeout(resolve, 5); });
   }

@@ -15,7 +15,7 @@ import { clock, kept, newId, readJson, tab, writeJson } from './world.js';
 /** Records of history that a snapshot brings; older ones come by pages when they are scrolled to. */
 const PAGE = 200;
 /** How long a receipt is told, in milliseconds. */
-const RECEIPT_MS = 6000;
+const RECEIPT_MS = 5000;
 
 export class SessionView {
   /** @param {string} id @param {(view: SessionView) => void} onChange told at once; `rev` is for drawing */
@@ -279,6 +279,7 @@ export class SessionView {
   /** Takes a message to be sent: now, or as soon as there is somebody to send it to. @param {string} text */
   send(text) {
     this.sendError = '';
+    this.receipt = '';
     this.#setOutbox(queue.add(this.outbox, { id: newId(), text, at: clock.now() }));
     if (this.condition === 'ended' && this.why !== 'gone') this.reopen();
     this.changed();

@@ -33,6 +33,7 @@ function guess(entry) {
  * @property {IntersectionObserver} observer
  * @property {Map<Element, (visible: boolean, height: number) => void>} calls
  * @property {() => void} hold keeps what is read where it is, or the end in sight
+ * @property {() => void} holdSoon the same, once for several groups that are drawn together
  */
 
 /** @param {{entries: import('../fold.js').Entry[], rev: number, growing: boolean, root: string | null, own: string | undefined, watch: Watch, id: string, first: boolean}} props */
@@ -54,7 +55,7 @@ function Group({ entries, growing, root, own, watch, id, first }) {
   }, [id]);
   const drawn = useRef(visible);
   useLayoutEffect(() => {
-    if (drawn.current !== visible) watch.hold();
+    if (drawn.current !== visible) watch.holdSoon();
     drawn.current = visible;
   }, [visible]);
   const style = visible ? { height: '' } : { height: `${heights.get(id) ?? entries.reduce((sum, entry) => sum + guess(entry), 0)}px` };
@@ -124,7 +125,13 @@ export function Transcript({ view }) {
       root.scrollTop += moved.element.offsetTop - moved.top;
       for (const one of place.current) one.top = one.element.offsetTop;
     };
-    watch.current = { observer, calls, hold };
+    let soon = false;
+    const holdSoon = () => {
+      if (soon) return;
+      soon = true;
+      queueMicrotask(() => { soon = false; hold(); });
+    };
+    watch.current = { observer, calls, hold, holdSoon };
     const sizes = new ResizeObserver(hold);
     sizes.observe(root);
     if (content.current) sizes.observe(content.current);
