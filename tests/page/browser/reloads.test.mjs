@@ -9,6 +9,18 @@ const RELOADS = Number(process.env.RELOADS ?? 100);
 /** Which moments; a failure tells it. */
 const SEED = Number(process.env.SEED ?? 4170);
 
+/** Loads the page anew; the driver cannot while the browser is just exchanging one page for the next. */
+async function reload(page) {
+  for (;;) {
+    try {
+      await page.reload({ waitUntil: 'commit' });
+      return;
+    } catch (error) {
+      if (!/Not attached to an active page|ERR_ABORTED/.test(error.message)) throw error;
+    }
+  }
+}
+
 check(`i8_after_each_of_${RELOADS}_reloads_at_random_moments_the_question_is_there`, async (machine) => {
   const next = random(SEED);
   const { page } = await watching(machine);
@@ -16,7 +28,7 @@ check(`i8_after_each_of_${RELOADS}_reloads_at_random_moments_the_question_is_the
   await dock(page).waitFor();
   try {
     for (let n = 0; n < RELOADS; n += 1) {
-      await page.reload({ waitUntil: 'commit' });
+      await reload(page);
       // Half of them go before all is there.
       if (next() < 0.5) {
         await page.waitForTimeout(next() * 200);

@@ -132,8 +132,13 @@ check('h13_long_output_is_folded_and_can_be_opened', async (machine) => {
   const output = page.locator('.entry.tool .output', { hasText: '14' }).last();
   await output.getByRole('button', { name: /^Show all \d+ lines/ }).waitFor();
   assert.doesNotMatch(await output.locator('pre').textContent(), /\b40\b/);
+  const top = async () => (await output.boundingBox()).y;
+  const before = await top();
   await output.getByRole('button', { name: /^Show all/ }).click();
   assert.match(await output.locator('pre').textContent(), /\b40\n/);
+  // What was opened stays where it is, and the end is a click away.
+  await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+  assert.equal(await top(), before);
 });
 
 check('d4_who_else_is_attached_is_told_by_name', async (machine) => {

@@ -7,9 +7,9 @@ import { change, settings } from '../settings.js';
 
 const SHORTCUTS = [
   ['1 – 9', 'choose an option; the number after the last is Other'],
-  ['↑ ↓', 'move between options'], ['← →', 'move between the questions that are asked together'],
-  ['Enter', 'next question, or submit; in the message field: send'], ['Shift+Enter', 'a new line in a message'],
-  ['Esc', 'from a question back to the message field; it never declines'], ['↑', 'from the empty message field to the question'],
+  ['↑ ↓', 'move between options; from the empty message field to the question'], ['← →', 'move between the questions that are asked together'],
+  ['Enter', 'choose what the arrows led to; next question, or submit; in the message field: send'], ['Shift+Enter', 'a new line in a message'],
+  ['Esc', 'from a question back to the message field; it never declines'],
   ['g i · g s · g n', 'inbox · sessions · new session'],
 ];
 

@@ -154,6 +154,17 @@ export function Transcript({ view }) {
     place.current = content.current && !stick.current ? seen(content.current, root.scrollTop, root.scrollTop + clientHeight) : [];
     if (root.scrollTop < 1200 && view.fold.anchor !== '' && !stick.current) void view.older();
   };
+  /** What somebody opens stays under their hand, also at the end, which would else be kept in sight. @param {Event} event */
+  const onClick = (event) => {
+    const root = scroller.current;
+    if (!root || !content.current || !(event.target instanceof Element) || !event.target.closest('[aria-expanded]')) return;
+    stick.current = false;
+    place.current = seen(content.current, root.scrollTop, root.scrollTop + root.clientHeight);
+    requestAnimationFrame(() => {
+      if (root.scrollHeight - root.scrollTop - root.clientHeight < NEAR) stick.current = true;
+      setAway(!stick.current);
+    });
+  };
   const { fold } = view;
   const drawn = ready && view.known && fold.entries.length > 0;
   // A short first page may not fill the window. An effect can come late: only what it drew counts.
@@ -183,7 +194,7 @@ export function Transcript({ view }) {
     nodes.current = next;
   }
   return html`<div class="pane"><div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="region" aria-label="Transcript">
-    <div class="transcript" ref=${content}>
+    <div class="transcript" ref=${content} onClickCapture=${onClick}>
       ${view.fold.anchor !== '' && html`<p class="earlier">${view.loadingOlder ? 'Loading earlier messages…' : html`<button type="button" onClick=${() => void view.older()}>Earlier messages</button>`}</p>`}
       ${view.known && entries.length === 0 && html`<p class="nothing">Nothing has been said yet. Write the first message below.</p>`}
       ${groups}
