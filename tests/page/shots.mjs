@@ -80,6 +80,7 @@ try {
   await page.waitForSelector('.away');
   await shot(page, '15-inbox-lost');
   place = 'phone-dark';
+  await empty[place].locator('.connection.lost').waitFor();
   await shot(empty[place], '15-lost');
 } finally {
   await machine.close();

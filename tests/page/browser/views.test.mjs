@@ -124,6 +124,31 @@ check('h12_the_transcript_streams_and_shows_what_is_what', async (machine) => {
   assert.equal(await page.locator('.entry.question [aria-expanded]').count(), 0);
 });
 
+check('h12_every_view_says_since_when_it_is_not_connected', async (machine) => {
+  const id = await machine.session('please ASK');
+  await machine.open();
+  const wide = await machine.tab('/');
+  const phone = await machine.tab('/', { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const words = /^Not connected since \d\d:\d\d/;
+  for (const page of [wide, phone]) await page.locator('.recent a', { hasText: 'please ASK' }).waitFor({ state: 'attached' });
+  await wide.goto(`${machine.url}/s/${id}`);
+  await wide.locator('.dock').waitFor();
+  await phone.goto(`${machine.url}/s/${id}`);
+  await phone.locator('.dock').waitFor();
+  await machine.kill();
+  for (const page of [wide, phone]) {
+    await page.locator('.words', { hasText: words }).waitFor();
+    assert.ok(await page.locator('#composer').isEditable());
+    for (const view of ['#new', '#settings', '#sessions', '']) {
+      // By the page's own links: nothing can be loaded now.
+      await page.evaluate((to) => { const link = Object.assign(document.createElement('a'), { href: `/${to}` }); link.dataset.in = ''; document.body.append(link); link.click(); link.remove(); }, view);
+      await page.locator('.connection.lost', { hasText: words }).waitFor();
+    }
+    // What waited then is still there to be read and filled in.
+    await page.locator('.case .option', { hasText: 'Beta1' }).click();
+  }
+});
+
 check('h13_long_output_is_folded_and_can_be_opened', async (machine) => {
   const id = await machine.session('count with SHELL', { approvalMode: 'yolo' });
   const page = await machine.tab(`/s/${id}`);
