@@ -135,16 +135,17 @@ check('d2_an_answer_whose_receipt_was_lost_is_the_same_answer_when_it_is_sent_ag
   assert.equal(await page.locator('.notice').count(), 0);
 });
 
-check('h10_what_is_written_without_a_daemon_goes_out_once_and_in_order', async (machine) => {
-  const { page } = await watching(machine);
+check('h10_what_is_written_without_a_daemon_outlives_its_tab_and_goes_out_once_and_in_order', async (machine) => {
+  const { id, page } = await watching(machine);
   await machine.kill();
   await page.locator('.words.lost').waitFor();
   await say(page, 'first words');
   await say(page, 'second words');
   assert.equal(await page.locator('.queue li').count(), 2);
-  await page.reload().catch(() => {});
+  await page.close();
   await machine.start();
-  await page.locator('.entry.agent', { hasText: 'You said: second words' }).waitFor();
+  const again = await machine.tab(`/s/${id}`, { context: page.context() });
+  await again.locator('.entry.agent', { hasText: 'You said: second words' }).waitFor();
   assert.deepEqual(machine.model.requests.map(({ said }) => said).filter((said) => /words/.test(said)), ['first words', 'second words']);
 });
 

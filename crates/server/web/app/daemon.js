@@ -16,7 +16,7 @@ const LIMITED_MS = 10_000;
 const SESSIONS_MS = 4000;
 
 /** @typedef {import('../../../../tests/page/types/api').components['Question'] & {toolCallId?: string, messageId?: string}} Question */
-/** @typedef {import('../../../../tests/page/types/api').components['SessionRow'] & {clients?: {clientId?: string, name?: string, surface?: string}[]}} SessionRow */
+/** @typedef {import('../../../../tests/page/types/api').components['SessionRow'] & {clients?: {name?: string, surface?: string}[]}} SessionRow */
 
 /** Since when the daemon has not answered, in milliseconds; null while it does. */
 export const lostSince = signal(/** @type {number | null} */ (null));

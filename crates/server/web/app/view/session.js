@@ -4,6 +4,7 @@ import { useEffect, useState } from '../../vendor/hooks.js';
 import * as api from '../api.js';
 import * as daemon from '../daemon.js';
 import { html, useValue } from '../html.js';
+import { settings } from '../settings.js';
 import { baseName, count, placeOf, timeOfDay } from '../words.js';
 import { Composer } from './composer.js';
 import { Dock } from './dock.js';
@@ -13,12 +14,14 @@ import { Transcript } from './transcript.js';
 /** On a phone the keyboard comes when it is asked for. */
 const coarse = matchMedia('(pointer: coarse)');
 
-/** Who else is attached. @param {daemon.SessionRow | undefined} row @param {string | undefined} own */
+/** Who else is attached. @param {daemon.SessionRow | undefined} row @param {string} own how this page names itself */
 function company(row, own) {
   if (!row) return '';
-  const others = row.clients?.filter((client) => client.clientId !== own);
+  const others = [.../** @type {{name?: string, surface?: string}[]} */ (row.clients ?? [])];
+  const self = others.findIndex(({ name = '', surface }) => surface === 'web' && name === own);
   // Only their number is known, and this page is one of them.
-  if (!others || others.length === row.clientCount) return row.clientCount > 1 ? `${count(row.clientCount - 1, 'other')} here` : '';
+  if (self < 0) return row.clientCount > 1 ? `${count(row.clientCount - 1, 'other')} here` : '';
+  others.splice(self, 1);
   const named = others.map(({ name, surface }) => name || (surface ? `somebody ${placeOf(surface)}` : 'somebody'));
   const words = [...new Set(named)].map((one) => { const n = named.filter((other) => other === one).length; return n > 1 ? `${one} (${n})` : one; });
   return words.length > 0 ? `${words.join(', ')} ${named.length > 1 ? 'are' : 'is'} here` : '';
@@ -37,6 +40,7 @@ export function Session({ view }) {
   }, [view.known]);
   useValue(daemon.questions);
   const rows = useValue(daemon.sessions);
+  const own = useValue(settings);
   const lost = useValue(daemon.lostSince);
   const open = useValue(daemon.openCount);
   const now = useValue(daemon.now);
@@ -47,7 +51,7 @@ export function Session({ view }) {
   const { asked, dormant } = view.items();
   const state = view.questionState();
   const { text, tone } = words({ view, asked, state, lost, now });
-  const there = company(row, view.clientId);
+  const there = company(row, own.name.trim());
   const elsewhere = open - asked.length;
   return html`<main class="session" id="main">
     <header class="top">
