@@ -2,7 +2,7 @@
 // daemon's binary, CHROMIUM the browser's. The daemon serves the page from this checkout; with PAGE=daemon the one that is
 // compiled in. Faults need a daemon with the switch for them: --features holdpoint/crash-points.
 import { spawn } from 'node:child_process';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,13 +10,13 @@ import { fileURLToPath } from 'node:url';
 
 import { chromium } from 'playwright-core';
 
+import { CHROMIUM } from './chromium.mjs';
 import { Model } from './model.mjs';
 
 export const PATIENCE = 30_000;
 const BINARY = process.env.HOLDPOINT ?? 'holdpoint';
 /** Where the page is that the daemon serves, unless it is the one that is compiled in. */
 const WEB = process.env.PAGE === 'daemon' ? undefined : fileURLToPath(new URL('../../../crates/server/web/', import.meta.url));
-const CHROMIUM = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 
 /** Looks again and again until there is something to see. */
 export async function until(what, look, patience = PATIENCE) {
@@ -57,9 +57,10 @@ export const theBrowser = async () => {
 export const closeBrowser = async () => { await browser?.close(); browser = undefined; };
 
 export class Machine {
-  static async create({ flags = ['--restore-ask-user-question'], more = [] } = {}) {
+  static async create({ flags = ['--restore-ask-user-question'], more = [], token } = {}) {
     const machine = new Machine();
     machine.flags = flags;
+    machine.token = token;
     machine.dir = mkdtempSync(join(tmpdir(), 'hp-page-'));
     machine.home = join(machine.dir, 'home');
     machine.work = join(machine.dir, 'work');
@@ -70,6 +71,7 @@ export class Machine {
     await machine.start();
     machine.requests = [];
     machine.contexts = [];
+    machine.pages = [];
     return machine;
   }
 
@@ -82,7 +84,7 @@ export class Machine {
       const log = openSync(join(this.dir, 'log'), 'a');
       const child = spawn(BINARY, ['serve', '--port', String(this.port), '--workspace', this.work, ...this.more.flatMap((dir) => ['--workspace', dir]), '--data-dir', join(this.dir, 'data'), ...(WEB ? ['--web-dir', WEB] : []), ...this.flags], {
         cwd: this.work, stdio: ['ignore', log, log], detached: true,
-        env: { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.dir, OPENAI_BASE_URL: this.model.url, OPENAI_MODEL: 'scripted', OPENAI_API_KEY: 'k', NO_COLOR: '1' },
+        env: { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.dir, OPENAI_BASE_URL: this.model.url, OPENAI_MODEL: 'scripted', OPENAI_API_KEY: 'k', NO_COLOR: '1', ...(this.token ? { HOLDPOINT_TOKEN: this.token } : {}) },
       });
       closeSync(log);
       this.child = child;
@@ -124,7 +126,7 @@ export class Machine {
   }
 
   async call(method, path, body, headers = {}) {
-    const response = await fetch(this.daemon + path, { method, headers: { 'content-type': 'application/json', ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
+    const response = await fetch(this.daemon + path, { method, headers: { 'content-type': 'application/json', ...(this.token ? { authorization: `Bearer ${this.token}` } : {}), ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });
     const text = await response.text();
     return { status: response.status, body: text === '' ? undefined : JSON.parse(text) };
   }
@@ -152,6 +154,7 @@ export class Machine {
     const own = context ?? await (await theBrowser()).newContext({ viewport: { width: 1280, height: 840 }, reducedMotion: 'reduce', ...options });
     if (!context) this.contexts.push(own);
     const page = await own.newPage();
+    this.pages.push(page);
     page.setDefaultTimeout(PATIENCE);
     page.said = [];
     page.on('request', (request) => {
@@ -160,7 +163,7 @@ export class Machine {
     });
     page.on('console', (message) => page.said.push(`${message.type()}: ${message.text()}`));
     page.on('pageerror', (error) => page.said.push(`error: ${error.stack ?? error}`));
-    await page.goto(this.url + path);
+    await page.goto(new URL(path, this.url).href);
     return page;
   }
 }

@@ -4,11 +4,12 @@
 //   ASK       one question               ASK_FORM  four questions in one call, one of them with several choices
 //   ASK_TWO   two calls in one turn      SHELL     a command, which needs permission
 //   EDIT      a change of a file         RICH      Markdown, tools, a change, then a question
+//   MANY_<n>  n searches in one turn     EVIL      HTML wherever text can be: a change, a command, a question
 //   LONG_<n>  n paragraphs of text, and a question if there is an ASK too  HANG      says a word and never ends
 //   other words: a short text
 import { ScriptedModel, question, textOf } from '../../lib/model.mjs';
 
-const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|LONG_\d+|HANG)\b/;
+const TRIGGER = /\b(ASK_FORM|ASK_TWO|ASK|SHELL|EDIT|RICH|EVIL|LONG_\d+|MANY_\d+|HANG)\b/;
 
 const FORM = [
   { question: 'Which database should the service use?', header: 'Database', options: [{ label: 'SQLite', description: 'One file, no service; fits one machine.' }, { label: 'Postgres', description: 'Several daemons may share it.' }] },
@@ -16,6 +17,11 @@ const FORM = [
   { question: 'How should the release be named?', header: 'Name', options: [{ label: '0.2.0', description: 'A minor one.' }, { label: '1.0.0', description: 'The first stable one.' }] },
   { question: 'Who writes the announcement?', header: 'Author', options: [{ label: 'The agent', description: 'A draft, for you to read.' }, { label: 'You', description: 'Nothing is written.' }] },
 ];
+
+/** What must never become more than text. */
+export const EVIL = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>';
+/** The same, as the name of a file. */
+export const EVIL_NAME = '<img src=x onerror=broken=1>.html';
 
 const RICH = `I looked at how sessions are stored. In short:
 
@@ -60,7 +66,7 @@ export class Model extends ScriptedModel {
       plan.pieces.push(`You said: ${said.slice(0, 200)}`);
       return plan;
     }
-    const word = trigger.split('_')[0] === 'LONG' ? 'LONG' : trigger;
+    const word = /^(LONG|MANY)_/.exec(trigger)?.[1] ?? trigger;
     const n = results.length;
     switch (word) {
       case 'ASK': n === 0 ? plan.calls.push(this.ask(question(1))) : plan.pieces.push(`Read: ${results.join(' ')}`); break;
@@ -73,6 +79,10 @@ export class Model extends ScriptedModel {
         else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.pieces.push(`Paragraph ${i} of a long text that goes on for a while.\n\n`);
         if (n === 0 && /\bASK\b/.test(said)) plan.calls.push(this.ask(question(1)));
         break;
+      case 'MANY':
+        if (n > 0) plan.pieces.push(`I searched ${n} times.`);
+        else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.calls.push(this.#call('glob', { pattern: `src/**/part_${i}.rs` }));
+        break;
       case 'HANG': plan.pieces.push('Thinking about it'); plan.hang = true; break;
       case 'RICH':
         if (n === 0) {
@@ -84,6 +94,13 @@ export class Model extends ScriptedModel {
           plan.pieces.push('The file is there, and `nowhere.rs` is not. One thing I cannot decide:');
           plan.calls.push(this.ask(FORM[0]));
         } else plan.pieces.push(`Good, I go on with that. ${results.at(-1)}`);
+        break;
+      case 'EVIL':
+        if (n === 0) {
+          plan.pieces.push(`${EVIL} **${EVIL}** [link](javascript:window.broken=1) [data](data:text/html,x) ![pic](https://example.org/x.png) [good](https://example.org/)\n\n\`\`\`html\n${EVIL}\n\`\`\`\n\n| ${EVIL} | b |\n| --- | --- |\n| ${EVIL} | c |\n`);
+          plan.calls.push(this.#call('write_file', { file_path: EVIL_NAME, content: `${EVIL}\n` }), this.#call('run_shell_command', { command: `echo '${EVIL}'`, description: EVIL, is_background: false }));
+        } else if (n === 2) plan.calls.push(ask({ question: EVIL, header: '<b>x</b>', options: [{ label: `${EVIL}1`, description: EVIL }, { label: `${EVIL}2`, description: EVIL }] }));
+        else plan.pieces.push(`Read: ${results.at(-1)}`);
         break;
       default:
     }

@@ -94,12 +94,68 @@ test('history_and_stream_give_the_same_keys', () => {
   assert.deepEqual(new Fold('s').apply(history).entries.map(({ key }) => key), fold(said('hello'), reply('hi')).entries.map(({ key }) => key));
 });
 
-test('an_older_page_joins_a_call_with_its_end', () => {
-  const view = fold(update({ sessionUpdate: 'tool_call_update', toolCallId: 'c1', status: 'completed', content: [], _meta: { toolName: 'glob' } }), reply('after', 'r2'));
-  view.prepend([said('before'), call('c1', { title: 'Find', _meta: { toolName: 'glob' } })], '');
-  assert.deepEqual(view.entries.map((entry) => entry.text ?? entry.title), ['before', 'Find', 'after']);
+/** History has no ids. */
+const past = ({ id: _, ...frame }) => frame;
+const end = (callId, name = 'glob') => past(update({ sessionUpdate: 'tool_call_update', toolCallId: callId, status: 'completed', content: [], _meta: { toolName: name } }));
+const names = (view) => view.entries.map((entry) => entry.text ?? (entry.title || entry.callId));
+
+test('an_end_stands_where_its_start_is_once_that_is_read', () => {
+  const view = fold(end('c1'), past(reply('after', 'r2')));
+  view.setAnchor('older');
+  // Until then it is not among what is read, so that nothing there moves.
+  assert.deepEqual(names(view), ['after']);
+  view.prepend([said('before'), call('c1', { title: 'Find', _meta: { toolName: 'glob' } })].map(past), '');
+  assert.deepEqual(names(view), ['before', 'Find', 'after']);
   assert.equal(toolState(view.tools.get('c1')), 'done');
   assert.equal(view.tools.size, 1);
+});
+
+test('an_end_without_any_start_is_shown_once_there_is_nothing_older', () => {
+  const view = fold(end('c1'), past(reply('after', 'r2')));
+  view.setAnchor('older');
+  view.prepend([end('c2'), past(reply('before', 'r1'))], 'oldest');
+  assert.deepEqual(names(view), ['before', 'after']);
+  view.prepend([], '');
+  assert.deepEqual(names(view).sort(), ['after', 'before', 'c1', 'c2']);
+});
+
+test('h1_the_end_of_a_question_and_what_streams_is_never_held_back', () => {
+  const view = fold(end('c1', 'ask_user_question'), update({ sessionUpdate: 'tool_call_update', toolCallId: 'c2', status: 'completed', content: [], _meta: { toolName: 'glob' } }));
+  view.setAnchor('older');
+  assert.deepEqual(names(view), ['c1', 'c2']);
+});
+
+test('h13_entries_stay_in_their_groups_whatever_comes_before_or_after', () => {
+  const many = (from, to) => Array.from({ length: to - from }, (_, n) => past(reply(`m${from + n}`, `m${from + n}`)));
+  const groups = (view) => new Map(view.entries.map((entry) => [entry.key, entry.group]));
+  const view = fold(...many(40, 80));
+  view.setAnchor('older');
+  const first = groups(view);
+  assert.deepEqual([...new Set(first.values())], [0, 1, 2]);
+  view.prepend(many(10, 40), 'oldest');
+  for (const [key, group] of first) assert.equal(groups(view).get(key), group);
+  const all = [...groups(view).values()];
+  assert.deepEqual(all, [...all].sort((one, other) => one - other));
+  assert.equal(new Set(all).size, 5);
+  // A snapshot that begins later, and ends later.
+  const next = fold(...many(55, 90));
+  next.setAnchor('newer');
+  const before = groups(view);
+  next.goOnFrom(view);
+  assert.deepEqual(names(next), Array.from({ length: 80 }, (_, n) => `m${n + 10}`));
+  for (const [key, group] of before) assert.equal(groups(next).get(key), group);
+  next.apply(many(90, 100));
+  const later = [...groups(next).values()];
+  assert.deepEqual(later, [...later].sort((one, other) => one - other));
+});
+
+test('h12_a_snapshot_keeps_an_older_call_whose_end_it_has', () => {
+  const before = fold(past(reply('b', 'r2')));
+  before.prepend([past(call('c1', { title: 'Find', _meta: { toolName: 'glob' } })), end('c1')], 'older');
+  const after = fold(end('c1'), past(reply('b', 'r2')));
+  after.setAnchor('newer');
+  after.goOnFrom(before);
+  assert.deepEqual([names(after), after.anchor], [['Find', 'b'], 'older']);
 });
 
 test('h12_a_snapshot_keeps_the_older_pages_that_were_read', () => {
@@ -107,7 +163,7 @@ test('h12_a_snapshot_keeps_the_older_pages_that_were_read', () => {
   before.prepend([reply('a', 'r1')], 'older');
   const after = fold(reply('c', 'r3'), reply('d', 'r4'));
   after.anchor = 'r3';
-  after.keepOlder(before);
+  after.goOnFrom(before);
   assert.deepEqual([after.entries.map(({ text }) => text), after.anchor], [['a', 'b', 'c', 'd'], 'older']);
 });
 

@@ -130,3 +130,43 @@ test('h10_each_goes_out_once', () => {
   // The same words of an earlier day are another message.
   assert.deepEqual(queue.settle(box, [{ text: 'say a', at: -100_000 }]).map(({ state }) => state), ['waiting', 'waiting']);
 });
+
+const at = new Date(2026, 4, 1, 14, 3);
+const now = at.getTime() + 60_000;
+const item = { questions: [single, multi], options: [{ optionId: 'once', label: 'Allow once' }] };
+
+test('v4_how_a_question_ended_is_told_with_who_when_where_and_what', () => {
+  const by = { answeredBy: { name: 'Ann', surface: 'slack' }, answeredAt: at.toISOString() };
+  assert.equal(form.endInWords(item, { ...by, answers: { 0: 'A', 1: ['X', 'Z'] } }, now, true), 'Already answered by Ann in Slack at 14:03 — One: A · Two: X, Z.');
+  assert.equal(form.endInWords(item, { ...by, answers: { 0: 'A' } }, now), 'Answered by Ann in Slack at 14:03 — One: A.');
+  assert.equal(form.endInWords(item, { ...by, optionId: 'once' }, now), 'Answered by Ann in Slack at 14:03 — Allow once.');
+  assert.equal(form.endInWords(item, { answeredBy: { surface: 'cli' }, answeredAt: at.toISOString(), state: 'declined' }, now, true), 'Declined on the command line at 14:03.');
+  assert.equal(form.endInWords(item, { answeredBy: {}, answers: {} }, now), 'Answered by somebody.');
+  assert.equal(form.endInWords(item, { state: 'closed', cause: 'session_deleted' }, now), 'Closed: the session was deleted.');
+  assert.equal(form.endInWords(item, undefined, now), 'Closed: it was closed.');
+});
+
+test('v4_an_end_that_is_ones_own_answer_is_no_news', () => {
+  const sent = (answer) => JSON.stringify(answer);
+  assert.ok(form.isOwnEnd(sent({ answers: { 0: 'A', 1: ['X'] } }), { answers: { 0: 'A', 1: ['X'] } }));
+  assert.ok(!form.isOwnEnd(sent({ answers: { 0: 'A' } }), { answers: { 0: 'B' } }));
+  assert.ok(!form.isOwnEnd(sent({ answers: { 0: 'A' } }), { state: 'closed' }));
+  assert.ok(form.isOwnEnd(sent({ optionId: 'once' }), { optionId: 'once' }));
+  assert.ok(form.isOwnEnd(sent({ decline: true }), { state: 'declined' }));
+  assert.ok(!form.isOwnEnd(undefined, { answers: { 0: 'A' } }));
+});
+
+test('h11_a_form_is_touched_once_something_is_chosen_or_written', () => {
+  const empty = emptyDraft();
+  assert.ok(!form.touched(empty));
+  assert.ok(!form.touched(form.write(single, empty, '  ', false)));
+  assert.ok(!form.touched(form.pick(multi, form.pick(multi, empty, 'X'), 'X')));
+  assert.ok(form.touched(form.pick(single, empty, 'A')));
+  assert.ok(form.touched(form.write(single, empty, 'mine', true)));
+});
+
+test('d2_a_receipt_says_what_and_whether_the_agent_has_it', () => {
+  assert.equal(form.receiptInWords(item, { answers: { 0: 'A' }, delivery: 'delivered' }), 'One: A. The agent has it.');
+  assert.equal(form.receiptInWords(item, { optionId: 'once', delivery: 'waking' }), 'Allow once. It is stored, and the session is being woken.');
+  assert.equal(form.receiptInWords(item, { status: 'declined' }), 'Declined. It is stored, and on its way to the agent.');
+});

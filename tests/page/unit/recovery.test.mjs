@@ -160,6 +160,8 @@ test('h4_an_exception_inside_the_check_is_a_warning_and_no_act', async () => {
   assert.deepEqual(world.halts, []);
   assert.equal(world.warnings.length, 1);
   assert.equal(world.warnings[0][0], 'question-recovery: check failed');
+  assert.deepEqual(Object.keys(world.warnings[0][1]), ['sessionId', 'armedAt', 'firedAt', 'workspace', 'error']);
+  assert.equal(world.warnings[0][1].error, 'broken');
   assert.equal(world.clock.armed, 0);
 });
 
@@ -176,7 +178,8 @@ test('h5_a_list_that_cannot_be_read_is_tried_three_times_more_then_halts_with_a_
   await world.clock.pass(1);
   assert.equal(world.lists - refetched, 4);
   assert.equal(world.halts.length, 1);
-  assert.deepEqual(world.warnings.map(([message]) => message), ['question-recovery: list unreadable']);
+  const firedAt = world.clock.now() - 3 * HEAL_DELAY_MS;
+  assert.deepEqual(world.warnings, [['question-recovery: list unreadable', { sessionId: 's', armedAt: firedAt - HEAL_DELAY_MS, firedAt, workspace: '/w', error: 'refused' }]]);
   assert.equal(world.said.at(-1), false);
 });
 
@@ -190,6 +193,19 @@ test('h5_the_first_three_checks_stand_before_each_try', async () => {
     await world.clock.pass(60_000);
     assert.deepEqual([world.lists, world.halts, world.warnings], [lists, [], []]);
   }
+});
+
+test('h5_what_changed_while_the_last_try_failed_counts', async () => {
+  const world = stuck({ listFails: true });
+  world.see('missingRunning');
+  await world.clock.pass(4 * HEAL_DELAY_MS - 1);
+  let fail;
+  world.listing = () => new Promise((resolve) => { fail = resolve; });
+  await world.clock.pass(1);
+  world.active = { sessionId: 't', workspace: '/w' };
+  fail();
+  await world.clock.pass(60_000);
+  assert.deepEqual([world.halts, world.warnings, world.clock.armed], [[], [], 0]);
 });
 
 test('h5_a_try_that_reads_the_list_decides_by_it', async () => {

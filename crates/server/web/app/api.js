@@ -12,6 +12,9 @@ export class ApiError extends Error {
   }
 }
 
+/** Why something was not done, in words. @param {unknown} problem */
+export const reason = (problem) => (problem instanceof ApiError ? problem.message : 'The daemon cannot be reached.');
+
 /** Longest wait for an answer, in milliseconds; a load may start an agent. */
 const PATIENCE_MS = 15_000;
 const LOAD_MS = 75_000;

@@ -26,8 +26,19 @@ export const questions = signal(/** @type {Question[] | undefined} */ (undefined
 export const inboxError = signal('');
 /** Sessions of all workspaces, newest first; undefined until the first answer. */
 export const sessions = signal(/** @type {SessionRow[] | undefined} */ (undefined));
+/** Where older sessions of each workspace go on, once the newest are known; empty where there are none. */
+const further = signal(/** @type {Map<string, string>} */ (new Map()));
+/** Older sessions that were asked for. They are stored ones; what is new about them shows when they are listed anew. */
+const older = signal(/** @type {SessionRow[]} */ ([]));
 /** Whether there are more than are listed. */
-export const moreSessions = signal(false);
+export const moreSessions = computed(() => further.value.size > 0);
+/** Those and the newest. */
+export const allSessions = computed(() => {
+  const newest = sessions.value;
+  if (!newest || older.value.length === 0) return newest;
+  const known = new Set(newest.map((row) => row.sessionId));
+  return [...newest, ...older.value.filter((row) => !known.has(row.sessionId))];
+});
 export const capabilities = signal(/** @type {any} */ (undefined));
 /** Whether the daemon wants a token first. */
 export const locked = signal(false);
@@ -59,6 +70,9 @@ function put(rows) {
   if (JSON.stringify(next) !== JSON.stringify(questions.peek())) questions.value = next;
   for (const call of watchers) call();
 }
+
+/** Whether a question was ended here. @param {string} questionId */
+export const endedHere = (questionId) => over.has(questionId);
 
 /** A question is over, as its answer's receipt says. @param {string} questionId */
 export function done(questionId) {
@@ -99,18 +113,40 @@ export function refresh() {
   return mine.promise;
 }
 
+/** @param {SessionRow} one @param {SessionRow} other */
+const newestFirst = (one, other) => other.updatedAt.localeCompare(one.updatedAt);
+
 export async function refreshSessions() {
   try {
     capabilities.value ??= await api.capabilities();
-    const all = await Promise.all(capabilities.value.workspaces.map((/** @type {any} */ place) => api.sessions(place.cwd)));
-    const rows = all.flatMap((list) => list.sessions).sort((one, other) => other.updatedAt.localeCompare(one.updatedAt));
+    const places = /** @type {{cwd: string}[]} */ (capabilities.value.workspaces);
+    const all = await Promise.all(places.map((place) => api.sessions(place.cwd)));
+    const rows = all.flatMap((list) => list.sessions).sort(newestFirst);
     batch(() => {
-      moreSessions.value = all.some((list) => list.nextCursor);
+      // Once older ones were asked for, their cursors lead on.
+      if (older.peek().length === 0) {
+        const next = new Map(all.flatMap((list, index) => (list.nextCursor ? [[/** @type {{cwd: string}} */ (places[index]).cwd, list.nextCursor]] : [])));
+        if (next.size > 0 || further.peek().size > 0) further.value = next;
+      }
       if (JSON.stringify(rows) !== JSON.stringify(sessions.peek())) sessions.value = rows;
     });
   } catch {
     // The connection's state says it.
   }
+}
+
+/** Lists the next older sessions too. */
+export async function olderSessions() {
+  const pages = await Promise.all([...further.peek()].map(async ([cwd, cursor]) => ({ cwd, ...await api.sessions(cwd, cursor) })));
+  batch(() => {
+    further.value = new Map(pages.flatMap(({ cwd, nextCursor }) => (nextCursor ? [[cwd, nextCursor]] : [])));
+    older.value = [...older.peek(), ...pages.flatMap(({ sessions: rows }) => rows)].sort(newestFirst);
+  });
+}
+
+/** A session was deleted here. @param {string} id */
+export function forget(id) {
+  older.value = older.peek().filter((row) => row.sessionId !== id);
 }
 
 /** @param {() => Promise<void>} work @param {() => number} pause */

@@ -2,6 +2,9 @@
 // A session's events folded into the entries that a person reads. One fold for the snapshot's replay, for older pages and
 // for the stream; it is cheap enough to be done anew from a snapshot at any doubt.
 
+/** Entries of one group: what is drawn, or not, as a whole. */
+export const GROUP = 16;
+
 /** @typedef {import('./sse.js').Frame} Frame */
 /** @typedef {import('./form.js').Part} Part */
 
@@ -10,6 +13,7 @@
  * @property {'user' | 'agent' | 'thought'} kind
  * @property {string} key stable over snapshots
  * @property {number} rev counts its changes
+ * @property {number} group the group that it is drawn with; it stays in it whatever comes before or after
  * @property {string} text
  * @property {string} [promptId]
  * @property {string} [recordId]
@@ -19,6 +23,7 @@
  * @property {'tool'} kind
  * @property {string} key
  * @property {number} rev
+ * @property {number} group
  * @property {string} callId
  * @property {string} name the tool's name, empty where the agent does not say
  * @property {string} title
@@ -47,6 +52,7 @@
  * @property {'note'} kind
  * @property {string} key
  * @property {number} rev
+ * @property {number} group
  * @property {string} tone `plain`, `stop` or `error`
  * @property {string} text
  * @property {number} [at]
@@ -55,6 +61,7 @@
  * @property {'plan'} kind
  * @property {string} key
  * @property {number} rev
+ * @property {number} group
  * @property {{content: string, status?: string}[]} items
  * @property {string} [promptId]
  *
@@ -98,13 +105,33 @@ export class Fold {
     this.title = '';
     /** The query for the next older page; empty when there is nothing older. */
     this.anchor = '';
-    /** How many entries stand before those of the snapshot. */
-    this.older = 0;
     /** Counts changes of the list as a whole. */
     this.shape = 0;
     /** Tokens that the newest reply used. @type {any} */
     this.usage = null;
     this.#keys = new Map();
+  }
+
+  /** The group that the next entry joins, and how many are in it. */
+  #group = 0;
+  #size = 0;
+
+  /**
+   * Calls of which history has told only the end: they stand further up, where their start is, and show once that is read.
+   * @type {Set<Tool>}
+   */
+  #ends = new Set();
+
+  /** @param {Entry} entry */
+  #add(entry) {
+    if (this.#size >= GROUP) {
+      this.#group += 1;
+      this.#size = 0;
+    }
+    entry.group = this.#group;
+    this.#size += 1;
+    this.entries.push(entry);
+    this.shape += 1;
   }
 
   /** How often a key was asked for. @type {Map<string, number>} */
@@ -130,7 +157,7 @@ export class Fold {
     switch (frame.type) {
       case 'session_update': {
         const update = data.update ?? data;
-        this.#update(update, frame.promptId ?? update._meta?.promptId, update._meta?.timestamp ?? update._meta?.serverTimestamp ?? (frame.id ? at : undefined));
+        this.#update(update, frame.promptId ?? update._meta?.promptId, update._meta?.timestamp ?? update._meta?.serverTimestamp ?? (frame.id ? at : undefined), frame.id !== undefined);
         // History says nothing about now; what streams does.
         if (frame.id !== undefined && frame.promptId) this.#runs(frame.promptId);
         break;
@@ -167,8 +194,8 @@ export class Fold {
   /** Turns that have ended; a late frame of theirs does not start them again. @type {Set<string>} */
   #done = new Set();
 
-  /** @param {any} update @param {string | undefined} promptId @param {number | undefined} at */
-  #update(update, promptId, at) {
+  /** @param {any} update @param {string | undefined} promptId @param {number | undefined} at @param {boolean} live */
+  #update(update, promptId, at, live) {
     const recordId = update._meta?.['qwen.session.recordId'];
     const text = update.content?.type === 'text' ? update.content.text : update.content?.text;
     switch (update.sessionUpdate) {
@@ -179,7 +206,7 @@ export class Fold {
         break;
       case 'agent_thought_chunk': if (text) this.#text('thought', `t:${recordId ?? promptId ?? ''}`, text, promptId, recordId, at); break;
       case 'tool_call':
-      case 'tool_call_update': this.#tool(update, promptId, recordId, at); break;
+      case 'tool_call_update': this.#tool(update, promptId, recordId, at, live); break;
       case 'plan': this.#plan(update, promptId); break;
       default:
     }
@@ -194,8 +221,7 @@ export class Fold {
       last.rev += 1;
       return;
     }
-    this.entries.push({ kind, key: this.#unique(base), rev: 0, text, promptId, recordId, at });
-    this.shape += 1;
+    this.#add({ kind, key: this.#unique(base), rev: 0, group: 0, text, promptId, recordId, at });
   }
 
   /** @param {any} update @param {string | undefined} promptId */
@@ -207,22 +233,22 @@ export class Fold {
       found.rev += 1;
       return;
     }
-    this.entries.push({ kind: 'plan', key: this.#unique(`p:${promptId ?? ''}`), rev: 0, items, promptId });
-    this.shape += 1;
+    this.#add({ kind: 'plan', key: this.#unique(`p:${promptId ?? ''}`), rev: 0, group: 0, items, promptId });
   }
 
-  /** @param {any} update @param {string | undefined} promptId @param {string | undefined} recordId @param {number | undefined} at */
-  #tool(update, promptId, recordId, at) {
+  /** @param {any} update @param {string | undefined} promptId @param {string | undefined} recordId @param {number | undefined} at @param {boolean} live */
+  #tool(update, promptId, recordId, at, live) {
     const callId = String(update.toolCallId ?? '');
     let tool = this.tools.get(callId);
     if (!tool) {
       tool = {
-        kind: 'tool', key: `c:${callId}`, rev: -1, callId, name: '', title: '', toolKind: '', status: 'pending', input: undefined,
+        kind: 'tool', key: `c:${callId}`, rev: -1, group: 0, callId, name: '', title: '', toolKind: '', status: 'pending', input: undefined,
         content: [], output: undefined, interrupted: false, waits: false, parts: [], promptId, recordId, at,
       };
       this.tools.set(callId, tool);
-      this.entries.push(tool);
-      this.shape += 1;
+      const isEnd = !live && update.sessionUpdate === 'tool_call_update' && update.status !== undefined && !isOpen(update.status) && update._meta?.toolName !== QUESTION_TOOL;
+      if (isEnd) this.#ends.add(tool);
+      else this.#add(tool);
     }
     tool.rev += 1;
     const name = update._meta?.toolName;
@@ -248,7 +274,7 @@ export class Fold {
     const call = data.toolCall ?? {};
     const meta = call._meta ?? {};
     const isQuestion = meta.qwenInteractionKind === 'user_question' || meta.toolName === QUESTION_TOOL;
-    this.#tool({ ...call, status: undefined, title: isQuestion ? undefined : call.title }, promptId, undefined, undefined);
+    this.#tool({ ...call, status: undefined, title: isQuestion ? undefined : call.title }, promptId, undefined, undefined, true);
     const tool = this.tools.get(String(call.toolCallId ?? ''));
     if (tool) {
       tool.interrupted = false;
@@ -314,8 +340,7 @@ export class Fold {
     }
     const text = failed ? (data.message ?? 'The turn failed.') : ends(data);
     if (text === '') return;
-    this.entries.push({ kind: 'note', key: this.#unique(`n:${data.promptId ?? ''}`), rev: 0, tone: failed ? 'error' : 'stop', text, at });
-    this.shape += 1;
+    this.#add({ kind: 'note', key: this.#unique(`n:${data.promptId ?? ''}`), rev: 0, group: 0, tone: failed ? 'error' : 'stop', text, at });
   }
 
   /**
@@ -327,37 +352,69 @@ export class Fold {
     const older = new Fold(this.sessionId);
     for (const [key, n] of this.#keys) older.#keys.set(key, n);
     older.apply(frames);
+    const above = (this.entries[0]?.group ?? 0) - 1 - older.#group;
+    for (const entry of older.entries) entry.group += above;
     for (const tool of older.tools.values()) {
       const here = this.tools.get(tool.callId);
       if (here) {
-        this.entries.splice(this.entries.indexOf(here), 1);
+        if (!this.#ends.delete(here)) this.entries.splice(this.entries.indexOf(here), 1);
         const place = older.entries.indexOf(tool);
-        older.entries[place] = { ...here, name: here.name || tool.name, title: tool.title || here.title, toolKind: here.toolKind || tool.toolKind, input: here.input ?? tool.input, parts: here.parts.length > 0 ? here.parts : tool.parts, recordId: tool.recordId ?? here.recordId, at: tool.at };
+        older.entries[place] = { ...here, group: tool.group, rev: here.rev + 1, name: here.name || tool.name, title: tool.title || here.title, toolKind: here.toolKind || tool.toolKind, input: here.input ?? tool.input, parts: here.parts.length > 0 ? here.parts : tool.parts, recordId: tool.recordId ?? here.recordId, at: tool.at };
         this.tools.set(tool.callId, /** @type {Tool} */ (older.entries[place]));
       } else {
         this.tools.set(tool.callId, tool);
       }
     }
+    for (const tool of older.#ends) this.#ends.add(tool);
     this.#keys = older.#keys;
     this.entries = [...older.entries, ...this.entries];
-    this.older += older.entries.length;
-    this.anchor = anchor;
-    this.shape += 1;
+    this.setAnchor(anchor);
   }
 
   /**
-   * Keeps the older entries that another fold of the same session had loaded, where this one starts within it.
+   * Goes on where another fold of the same session was: its entries stay in their groups, and the older ones that it had
+   * loaded are kept, where this one starts within it.
    * @param {Fold} before
    */
-  keepOlder(before) {
+  goOnFrom(before) {
+    this.#regroup(new Map(before.entries.map((entry) => [entry.key, entry.group])));
     const first = this.entries[0]?.key;
     const place = first === undefined || this.anchor === '' ? -1 : before.entries.findIndex((entry) => entry.key === first);
     if (place <= 0) return;
-    const older = before.entries.slice(0, place).filter((entry) => entry.kind !== 'tool' || !this.tools.has(entry.callId));
+    const older = before.entries.slice(0, place).filter((entry) => {
+      const here = entry.kind === 'tool' ? this.tools.get(entry.callId) : undefined;
+      return here === undefined || this.#ends.delete(here);
+    });
     for (const entry of older) if (entry.kind === 'tool') this.tools.set(entry.callId, entry);
     this.entries = [...older, ...this.entries];
-    this.anchor = before.anchor;
-    this.older = older.length;
+    this.setAnchor(before.anchor);
+  }
+
+  /** @param {Map<string, number>} groups by key, ascending */
+  #regroup(groups) {
+    let group = groups.get(this.entries[0]?.key ?? '') ?? 0;
+    let size = 0;
+    for (const entry of this.entries) {
+      const known = groups.get(entry.key);
+      if (known === undefined ? size >= GROUP : known > group) {
+        group = known ?? group + 1;
+        size = 0;
+      }
+      entry.group = group;
+      size += 1;
+    }
+    this.#group = group;
+    this.#size = size;
+  }
+
+  /** Where older entries go on; with none, what has no start stands first. @param {string} anchor */
+  setAnchor(anchor) {
+    this.anchor = anchor;
+    this.shape += 1;
+    if (anchor !== '') return;
+    const group = this.entries[0]?.group ?? 0;
+    this.entries = [...[...this.#ends].map((tool) => Object.assign(tool, { group })), ...this.entries];
+    this.#ends.clear();
   }
 
   /** H1: the question calls in progress, however far back. @returns {import('./snapshot.js').Call[]} */

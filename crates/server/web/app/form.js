@@ -1,5 +1,6 @@
 // @ts-check
 // The form of a question as a pure function of the question and a draft (H11).
+import { byWhom, timeOfDay, why } from './words.js';
 
 /** @typedef {import('./drafts.js').Draft} Draft */
 /** @typedef {{question: string, header?: string, options: {label: string, description?: string}[], answerKey: string, multiSelect?: boolean}} Part */
@@ -56,11 +57,47 @@ export function inWords(parts, given) {
   });
 }
 
-/** What a receipt says, for whoever gave the answer. @param {{questions: readonly Part[], options: readonly {optionId: string, label: string}[]}} item @param {any} receipt */
-export function receiptInWords({ questions, options }, receipt) {
-  const said = inWords(questions, receipt?.answers).map(({ header, text }) => `${header}: ${text}`).join(' · ');
-  const option = options.find((one) => one.optionId === receipt?.optionId)?.label;
-  const what = said || option || (receipt?.status === 'declined' ? 'Declined' : 'Answered');
+/** Whether somebody has begun to fill a form in. @param {Draft} draft */
+export const touched = (draft) => Object.values(draft.picks).some((picks) => picks.length > 0) || Object.values(draft.other).some((text) => text.trim() !== '');
+
+/** @typedef {{questions: readonly Part[], options: readonly {optionId: string, label: string}[]}} Asked */
+
+/** What was answered, in words; empty where that is not told. @param {Asked} item @param {any} end */
+function whatWas({ questions, options }, end) {
+  const said = inWords(questions, end?.answers).map(({ header, text }) => `${header}: ${text}`).join(' · ');
+  return said || (options.find((one) => one.optionId === end?.optionId)?.label ?? '');
+}
+
+/**
+ * How a question ended, for somebody who was about to answer it: by whom, when, where and with what, or why.
+ * @param {Asked} item
+ * @param {any} end an outcome of the inbox, or a refusal's body
+ * @param {number} now in milliseconds
+ * @param {boolean} [late] whether an answer came second, not only a wish to give one
+ */
+export function endInWords(item, end, now, late = false) {
+  if (end?.answeredBy === undefined && end?.answeredAt === undefined) return `Closed: ${why(end?.cause)}.`;
+  const declined = end.declined === true || end.state === 'declined';
+  const what = declined ? '' : whatWas(item, end);
+  const verb = declined ? 'Declined' : late ? 'Already answered' : 'Answered';
+  return `${verb} ${byWhom(end.answeredBy)}${end.answeredAt ? ` at ${timeOfDay(end.answeredAt, now)}` : ''}${what ? ` — ${what}` : ''}.`;
+}
+
+/**
+ * Whether an answer that was sent, and whose receipt did not come, is the one that ended the question.
+ * @param {string | undefined} sent the attempt, as JSON
+ * @param {any} end
+ */
+export function isOwnEnd(sent, end) {
+  if (sent === undefined) return false;
+  const { answers, optionId, decline } = JSON.parse(sent);
+  if (decline === true) return end?.state === 'declined';
+  return answers === undefined ? optionId === end?.optionId : JSON.stringify(answers) === JSON.stringify(end?.answers);
+}
+
+/** What a receipt says, for whoever gave the answer. @param {Asked} item @param {any} receipt */
+export function receiptInWords(item, receipt) {
+  const what = whatWas(item, receipt) || (receipt?.status === 'declined' ? 'Declined' : 'Answered');
   switch (receipt?.delivery) {
     case 'delivered': return `${what}. The agent has it.`;
     case 'waking': return `${what}. It is stored, and the session is being woken.`;

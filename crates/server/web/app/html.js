@@ -2,7 +2,7 @@
 // Elements without a build step: htm's templates make Preact's nodes. Text is always text; there is no way to HTML here.
 import htm from '../vendor/htm.js';
 import { h } from '../vendor/preact.js';
-import { useEffect, useReducer } from '../vendor/hooks.js';
+import { useLayoutEffect, useReducer } from '../vendor/hooks.js';
 
 export const html = htm.bind(h);
 
@@ -15,7 +15,8 @@ export const html = htm.bind(h);
 export function useValue(source) {
   const [, again] = useReducer((/** @type {number} */ n) => n + 1, 0);
   const value = source.peek();
-  useEffect(() => {
+  // Before the paint: what comes meanwhile is in the first picture.
+  useLayoutEffect(() => {
     let seen = value;
     return source.subscribe((now) => {
       if (now !== seen) {

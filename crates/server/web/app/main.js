@@ -4,16 +4,21 @@ import * as api from './api.js';
 import { startDaemon } from './daemon.js';
 import { html } from './html.js';
 import { startPage } from './page.js';
+import { warm } from './parts.js';
 import { go, startRouter } from './router.js';
 import { applySettings } from './settings.js';
 import { App } from './view/app.js';
-import { warm } from './view/lazy.js';
 
 // The link of `holdpoint open` carries a one-time code in the fragment, which no server and no log sees.
 const code = /^#login=(.+)$/.exec(location.hash)?.[1];
 if (code) {
   history.replaceState(null, '', location.pathname);
-  await api.login({ code: decodeURIComponent(code) }).catch(() => {});
+  const known = await api.login({ code: decodeURIComponent(code) }).then(() => true, () => false);
+  // What was asked for before it was refused; the page begins anew with the cookie.
+  if (known) {
+    location.reload();
+    await new Promise(() => {});
+  }
 }
 
 applySettings();

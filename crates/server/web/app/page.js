@@ -1,105 +1,32 @@
 // @ts-check
-// What holds the page together: the session that is active, the recovery clock, alerts, the title and the icon.
+// What holds the page together: the session that is active, alerts, the title and the icon.
 import { effect, signal, untracked } from '../vendor/signals-core.js';
 import { createAlerts } from './alerts.js';
 import * as api from './api.js';
 import * as daemon from './daemon.js';
 import { createDrafts } from './drafts.js';
-import { createRecovery } from './recovery.js';
+import { fetchParts, parts } from './parts.js';
+import { add } from './queue.js';
 import { go, pathOf, route } from './router.js';
-import { SessionView } from './session.js';
 import { settings } from './settings.js';
 import { baseName } from './words.js';
-import { add } from './queue.js';
 import { clock, kept, newId, tab, writeJson } from './world.js';
 
 export const drafts = createDrafts(kept, clock.now, newId);
 
 /** The session that is looked at. */
-export const active = signal(/** @type {SessionView | null} */ (null));
+export const active = signal(/** @type {import('./session.js').SessionView | null} */ (null));
 
 /** Which workspace the page is about; all of them when null. */
 export const workspace = signal(/** @type {string | null} */ (null));
-
-/** Sessions that were left a moment ago: how their questions stood, for their timers. @type {Map<string, import('./snapshot.js').QuestionState>} */
-const left = new Map();
-
-/** @param {string} id */
-const viewOf = (id) => { const view = active.peek(); return view?.id === id ? view : undefined; };
-
-const recovery = createRecovery({
-  clock,
-  state: (id) => viewOf(id)?.questionState() ?? left.get(id) ?? 'none',
-  busy: (id) => viewOf(id)?.fold.busy ?? true,
-  active: () => ({ sessionId: active.peek()?.id ?? null, workspace: active.peek()?.workspace ?? null }),
-  list: async (id) => {
-    // An answer that the agent does not have yet covers its call: the result is on the way.
-    const [open, undelivered] = await Promise.all([
-      api.questions({ state: 'open', session: id, limit: 500 }),
-      api.questions({ state: 'undelivered', session: id, limit: 500 }),
-    ]);
-    return { rows: /** @type {import('./daemon.js').Question[]} */ (open.questions), delivering: /** @type {import('./daemon.js').Question[]} */ (undelivered.questions) };
-  },
-  covered: (id, list) => viewOf(id)?.covered(list) ?? true,
-  write: (id, list) => daemon.putRows(id, list.rows),
-  halt: async (id) => {
-    await api.cancel(id, viewOf(id)?.clientId, 'unreachable_question');
-  },
-  warn: (message, detail) => console.warn(message, detail),
-  say: (id, unreachable) => {
-    const view = viewOf(id);
-    if (view) {
-      view.unreachable = unreachable;
-      view.changed();
-    }
-  },
-});
-
-/** @param {SessionView} view */
-function changed(view) {
-  if (view.condition === 'ended' && view.why === 'gone') {
-    recovery.deleted(view.id);
-    return;
-  }
-  if (view.known && active.peek() === view) recovery.observe(view.id, view.questionState());
-}
-
-/** How long a session that was left stays attached, in milliseconds: coming back soon finds it as it was. */
-const DETACH_MS = 30_000;
-/** How long a tab that nobody looks at keeps its stream, in milliseconds. */
-const PARK_MS = 60_000;
-/** @type {Map<string, {view: SessionView, timer: unknown}>} */
-const leaving = new Map();
-
-function leave() {
-  const view = active.peek();
-  if (!view) return;
-  left.set(view.id, view.known ? view.questionState() : 'none');
-  view.close();
-  const timer = clock.set(() => { leaving.delete(view.id); view.detach(); }, DETACH_MS);
-  leaving.set(view.id, { view, timer });
-}
-
-/** @param {string} id */
-function enter(id) {
-  const before = leaving.get(id);
-  if (before) {
-    clock.clear(before.timer);
-    leaving.delete(id);
-  }
-  recovery.comeBack(id);
-  const view = new SessionView(id, changed);
-  view.loads = before?.view.loads ?? 0;
-  active.value = view;
-  view.start();
-}
 
 /** Deletes a session for good. @param {string} id */
 export async function removeSession(id) {
   const report = await api.remove(id);
   const failed = report?.errors?.[0];
-  if (failed) throw new Error(failed.error);
-  recovery.deleted(id);
+  if (failed) throw new api.ApiError(409, failed);
+  parts.peek()?.work.deleted(id);
+  daemon.forget(id);
   if (active.peek()?.id === id) go('/');
   await Promise.all([daemon.refreshSessions(), daemon.refresh()]);
 }
@@ -109,8 +36,7 @@ export function chooseWorkspace(cwd) {
   workspace.value = cwd;
   const view = active.peek();
   if (cwd === null || !view || view.workspace === cwd) return;
-  // What was armed belonged to another workspace.
-  recovery.workspaceChanged();
+  parts.peek()?.work.workspaceChanged();
   go('/');
 }
 
@@ -185,15 +111,16 @@ export function startPage() {
   drafts.tidy();
   effect(() => {
     const { value } = route;
+    const there = parts.value;
+    const id = value.view === 'session' ? value.id : null;
     untracked(() => {
-      const id = value.view === 'session' ? value.id : null;
-      if ((active.peek()?.id ?? null) === id) return;
-      leave();
-      if (id === null) active.value = null;
-      else enter(id);
+      if (there) there.work.show(id);
+      else if (id !== null) void fetchParts();
     });
   });
   effect(alertOf);
+  // Nobody could take them back later.
+  addEventListener('pagehide', () => { for (const note of notifications.values()) note.close(); });
   effect(() => {
     const count = daemon.openCount.value;
     const lost = daemon.lostSince.value !== null;
@@ -203,21 +130,5 @@ export function startPage() {
     const title = `${count > 0 ? `(${count}) ` : ''}${name}`;
     if (document.title !== title) document.title = title;
     untracked(() => drawIcon(count, lost));
-  });
-  /** @type {unknown} */
-  let parking;
-  const look = () => {
-    clock.clear(parking);
-    if (document.visibilityState === 'visible') active.peek()?.look();
-    else parking = clock.set(() => active.peek()?.park(), PARK_MS);
-  };
-  document.addEventListener('visibilitychange', look);
-  addEventListener('online', look);
-  addEventListener('pageshow', look);
-  addEventListener('pagehide', (event) => {
-    if (event.persisted) return;
-    recovery.close();
-    active.peek()?.detach();
-    for (const { view } of leaving.values()) view.detach();
   });
 }

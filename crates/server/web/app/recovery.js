@@ -126,6 +126,10 @@ export function createRecovery(ports) {
         watch.timer = clock.set(() => void again(sessionId, watch, tries + 1), HEAL_DELAY_MS);
         return;
       }
+      if (!stands(sessionId, watch)) {
+        leave(sessionId, watch);
+        return;
+      }
       ports.warn('question-recovery: list unreadable', about(sessionId, watch, error));
       await act(sessionId, watch);
       return;

@@ -4,6 +4,8 @@ import { signal } from '../vendor/signals-core.js';
 import * as api from './api.js';
 import * as daemon from './daemon.js';
 import { Fold, QUESTION_TOOL, atCursor, beforeRecord, isRunning } from './fold.js';
+import { receiptInWords } from './form.js';
+import { itemOf } from './item.js';
 import * as queue from './queue.js';
 import { questionState, uncovered } from './snapshot.js';
 import { frames } from './sse.js';
@@ -12,31 +14,8 @@ import { clock, kept, newId, readJson, tab, writeJson } from './world.js';
 
 /** Records of history that a snapshot brings; older ones come by pages when they are scrolled to. */
 const PAGE = 200;
-
-/**
- * What can be answered, from whatever source it is known.
- * @typedef {object} Item
- * @property {string} questionId
- * @property {number} generation
- * @property {string} sessionId
- * @property {string} kind
- * @property {string} title
- * @property {import('./form.js').Part[]} questions
- * @property {any} action
- * @property {{optionId: string, label: string, kind: string}[]} options
- * @property {string | undefined} callId
- * @property {string | undefined} messageId
- * @property {string | undefined} askedAt
- */
-
-/** @param {import('./daemon.js').Question} row @returns {Item} */
-export function itemOf(row) {
-  return {
-    questionId: row.questionId, generation: row.generation, sessionId: row.sessionId, kind: row.kind, title: row.title,
-    questions: /** @type {any} */ (row.questions ?? []), action: row.action, options: (row.options ?? []).map((/** @type {any} */ option) => ({ optionId: option.optionId, label: option.label ?? option.name, kind: option.kind })),
-    callId: row.toolCallId, messageId: row.messageId, askedAt: row.askedAt,
-  };
-}
+/** How long a receipt is told, in milliseconds. */
+const RECEIPT_MS = 5000;
 
 export class SessionView {
   /** @param {string} id @param {(view: SessionView) => void} onChange told at once; `rev` is for drawing */
@@ -63,6 +42,8 @@ export class SessionView {
     this.sendError = '';
     /** What became of a question that somebody here was answering. */
     this.notice = '';
+    /** What became of an answer that was given here, for a moment. */
+    this.receipt = '';
     this.stopping = false;
     this.loadingOlder = false;
     /** Answered here; covers its call until the result comes. @type {Map<string, string | undefined>} */
@@ -123,15 +104,14 @@ export class SessionView {
     fold.apply(loaded.compactedReplay ?? []).apply(loaded.liveJournal ?? []);
     fold.busy = loaded.hasActivePrompt === true;
     fold.title = loaded.displayName ?? fold.title;
-    if (!loaded.historyHasMore) fold.anchor = '';
-    else if (loaded.historyAnchorRecordId) fold.anchor = beforeRecord(loaded.historyAnchorRecordId);
     fold.queue = waiting.filter((item) => item.state === 'queued').map((item) => ({ promptId: item.promptId, text: item.text, at: item.queuedAt }));
     // Who answered what is told only once, by the stream.
     for (const [callId, tool] of fold.tools) {
       const before = this.fold.tools.get(callId);
       if (before?.resolution && !tool.resolution) tool.resolution = before.resolution;
     }
-    fold.keepOlder(this.fold);
+    fold.setAnchor(!loaded.historyHasMore ? '' : loaded.historyAnchorRecordId ? beforeRecord(loaded.historyAnchorRecordId) : fold.anchor);
+    fold.goOnFrom(this.fold);
     this.fold = fold;
     this.known = true;
     this.workspace = loaded.workspaceCwd ?? null;
@@ -201,11 +181,11 @@ export class SessionView {
 
   /**
    * What is asked now, and what is open and asked by nobody (a turn that was stopped): the first goes into the dock.
-   * @returns {{asked: Item[], dormant: Item[]}}
+   * @returns {{asked: import('./item.js').Item[], dormant: import('./item.js').Item[]}}
    */
   items() {
     const rows = (daemon.questions.peek() ?? []).filter((row) => row.sessionId === this.id && !this.answered.has(row.questionId) && !this.outcomes.has(row.questionId));
-    /** @type {Item[]} */
+    /** @type {import('./item.js').Item[]} */
     const asked = [];
     for (const one of this.fold.asked.values()) {
       if (this.#isOver(one.questionId)) continue;
@@ -242,7 +222,20 @@ export class SessionView {
     return uncovered(this.fold.runningQuestions(), [...this.#covering(), ...entries]).length === 0;
   }
 
-  /** An answer was accepted. @param {Item} item */
+  /** An answer was accepted. @param {import('./item.js').Item} item @param {any} receipt */
+  accept(item, receipt) {
+    this.notice = '';
+    const text = receiptInWords(item, receipt);
+    this.receipt = text;
+    clock.set(() => {
+      if (this.receipt !== text) return;
+      this.receipt = '';
+      this.changed();
+    }, RECEIPT_MS);
+    this.settled(item);
+  }
+
+  /** Somebody's answer was accepted. @param {import('./item.js').Item} item */
   settled(item) {
     const taken = [...this.answered.values()];
     const free = this.fold.runningQuestions().find((call) => !taken.includes(call.callId));
@@ -250,7 +243,7 @@ export class SessionView {
     this.changed();
   }
 
-  /** The form of a question says that it is over. @param {Item} item @param {any} outcome */
+  /** The form of a question says that it is over. @param {import('./item.js').Item} item @param {any} outcome */
   closedElsewhere(item, outcome) {
     // Somebody's answer has its result on the way, and covers its call until then.
     if (outcome?.code === 'already_answered') this.settled(item);
@@ -286,6 +279,7 @@ export class SessionView {
   /** Takes a message to be sent: now, or as soon as there is somebody to send it to. @param {string} text */
   send(text) {
     this.sendError = '';
+    this.receipt = '';
     this.#setOutbox(queue.add(this.outbox, { id: newId(), text, at: clock.now() }));
     if (this.condition === 'ended' && this.why !== 'gone') this.reopen();
     this.changed();

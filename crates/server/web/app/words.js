@@ -27,11 +27,14 @@ export const baseName = (path) => (path ?? '').replace(/[\\/]+$/, '').split(/[\\
 /** @type {Record<string, string>} */
 const SURFACES = { web: 'in a browser', cli: 'on the command line', slack: 'in Slack', discord: 'in Discord', http: 'over HTTP', form: 'on the answer page', sdk: 'over the SDK', editor: 'in an editor' };
 
+/** Where, in words. @param {string} surface */
+export const placeOf = (surface) => SURFACES[surface] ?? `on ${surface}`;
+
 /** By whom, and where: "by Ann in Slack", "in a browser". @param {any} by @param {string} [own] the client that is "you" */
 export function byWhom(by, own) {
   if (own !== undefined && by?.clientId === own) return 'by you';
   const name = by?.name ? `by ${by.name}` : '';
-  const place = by?.surface ? (SURFACES[by.surface] ?? `on ${by.surface}`) : '';
+  const place = by?.surface ? placeOf(by.surface) : '';
   return [name, place].filter(Boolean).join(' ') || 'by somebody';
 }
 

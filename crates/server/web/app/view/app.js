@@ -5,17 +5,16 @@ import * as api from '../api.js';
 import * as daemon from '../daemon.js';
 import { html, useValue } from '../html.js';
 import { active, chooseWorkspace, workspace } from '../page.js';
+import { parts, partsMissing } from '../parts.js';
 import { pathOf, route } from '../router.js';
 import { baseName, timeOfDay } from '../words.js';
 import { Icon } from './icons.js';
 import { Inbox } from './inbox.js';
-import { Lazy } from './lazy.js';
 import { NewSession, Sessions, stateOf } from './sessions.js';
 import { Settings } from './settings.js';
 
 export function App() {
   const at = useValue(route);
-  const view = useValue(active);
   const locked = useValue(daemon.locked);
   if (locked) return html`<${Login} />`;
   return html`<div class=${`app at-${at.view}`}>
@@ -25,8 +24,18 @@ export function App() {
     ${at.view === 'sessions' && html`<${Sessions} />`}
     ${at.view === 'new' && html`<${NewSession} />`}
     ${at.view === 'settings' && html`<${Settings} />`}
-    ${at.view === 'session' && view && html`<${Lazy} key=${view.id} view=${view} />`}
+    ${at.view === 'session' && html`<${SessionAt} id=${at.id} />`}
   </div>`;
+}
+
+/** @param {{id: string}} props */
+function SessionAt({ id }) {
+  const there = useValue(parts);
+  const missing = useValue(partsMissing);
+  const view = useValue(active);
+  if (there && view?.id === id) return html`<${there.view.Session} key=${id} view=${view} />`;
+  if (!missing) return html`<main class="session" id="main"></main>`;
+  return html`<main class="session" id="main"><div class="empty"><h1>This part of the page could not be loaded</h1><p>The daemon may have been updated, or be away.</p><p><button type="button" onClick=${() => location.reload()}>Load the page again</button></p></div></main>`;
 }
 
 function toMain() {
@@ -56,7 +65,7 @@ function Side({ at }) {
       <a data-in href="/#new" aria-current=${here(at.view === 'new')}><${Icon} name="plus" /><span>New session</span></a>
       <a data-in href="/#settings" class="to-settings" aria-current=${here(at.view === 'settings')}><${Icon} name="gear" /><span>Settings</span></a>
     </div>
-    <div class="recent"><h2>Recent</h2><ul>${rows?.filter((row) => only === null || row.workspaceCwd === only).slice(0, 40).map((row) => {
+    <div class="recent">${rows && rows.length > 0 && html`<h2>Recent</h2>`}<ul>${rows?.filter((row) => only === null || row.workspaceCwd === only).slice(0, 40).map((row) => {
     const { tone, text } = stateOf(row, questions);
     return html`<li key=${row.sessionId}><a data-in href=${pathOf(row.sessionId)} aria-current=${here(at.view === 'session' && at.id === row.sessionId)} title=${`${row.displayName ?? ''} · ${text}`}><span class=${`dot ${tone}`} aria-hidden="true"></span><span class="title">${row.displayName || 'Untitled session'}</span>${tone === 'waits' && html`<span class="skip">waits for you</span>`}</a></li>`;
   })}</ul></div>
@@ -75,7 +84,7 @@ function Login() {
       daemon.locked.value = false;
       location.reload();
     } catch (problem) {
-      fail(problem instanceof api.ApiError ? problem.message : 'The daemon cannot be reached.');
+      fail(api.reason(problem));
     }
   };
   return html`<main class="login" id="main"><form onSubmit=${enter}>

@@ -61,7 +61,7 @@ function ToolCall({ tool, root }) {
     </button>
     ${shows && html`<div class="inside">
       ${diffs.map((diff) => html`<${Diff} path=${diff.path} before=${diff.oldText} after=${diff.newText} root=${root} />`)}
-      ${diffs.length === 0 && open && html`<${Input} input=${tool.input} title=${tool.title} />`}
+      ${open && html`<${Input} input=${tool.input} diffs=${diffs} title=${tool.title} />`}
       ${text !== '' && html`<${Output} text=${text} lang=${tool.toolKind === 'read' && state === 'done' ? languageOf(tool.title) : ''} label=${`output of ${tool.title}`} />`}
     </div>`}
   </article>`;

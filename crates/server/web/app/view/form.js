@@ -8,13 +8,12 @@ import * as model from '../form.js';
 import { html, useValue } from '../html.js';
 import { drafts } from '../page.js';
 import { tellShown } from '../shown.js';
-import { byWhom, timeOfDay, why } from '../words.js';
 import { Input, diffsOf, textOf } from './call.js';
 import { Output } from './code.js';
 import { Diff } from './diff.js';
 import { Icon } from './icons.js';
 
-/** @typedef {import('../session.js').Item} Item */
+/** @typedef {import('../item.js').Item} Item */
 /** @typedef {{item: Item, clientId?: string, root?: string | null, onDone: (item: Item, receipt: any) => void, onOver: (item: Item, text: string, outcome: any) => void, onEscape: () => void, autofocus?: boolean}} Props */
 
 /**
@@ -27,13 +26,8 @@ function verdict(item, error) {
   const { body } = error;
   const now = Date.now();
   switch (error.code) {
-    case 'already_answered': {
-      const said = model.inWords(item.questions, body.answers).map(({ header, text }) => `${header}: ${text}`).join(' · ');
-      const option = item.options.find((one) => one.optionId === body.optionId)?.label;
-      const what = body.declined === true || body.state === 'declined' ? 'Declined' : 'Already answered';
-      return { over: true, text: `${what} ${byWhom(body.answeredBy)} at ${timeOfDay(body.answeredAt, now)}${said || option ? ` — ${said || option}` : ''}. Your answer was not used.` };
-    }
-    case 'closed': return { over: true, text: `Closed: ${why(body.cause)}. Your answer was not used.` };
+    case 'already_answered':
+    case 'closed': return { over: true, text: `${model.endInWords(item, body, now, true)} Your answer was not used.` };
     case 'question_not_found': return { over: true, text: 'This question is gone: its session was deleted.' };
     case 'stale_generation': return { over: false, text: 'The question has changed meanwhile. Look at it once more, then submit.' };
     case 'invalid_answers': return { over: false, text: `Not accepted: ${error.message}` };
@@ -44,6 +38,48 @@ function verdict(item, error) {
       if (error.status === 404 || error.status === 409 || error.status === 410) return { over: true, text: error.message };
       return { over: false, text: `Not accepted: ${error.message}` };
   }
+}
+
+/**
+ * How a question ended under somebody's hands, as the daemon has it; empty where there is nothing to tell: it is open
+ * still, or its turn was stopped, which the page shows anyway.
+ * @param {Item} item
+ */
+export async function endOf(item) {
+  const { sent } = drafts.get(item.questionId);
+  try {
+    const { state, outcome } = await api.question(item.questionId);
+    // The answer's own receipt, or refusal, came meanwhile.
+    if (daemon.endedHere(item.questionId)) return '';
+    if (state === 'open' || model.isOwnEnd(sent?.content, { ...outcome, state }) || outcome?.cause === 'cancelled_before_answer') return '';
+    return `${model.endInWords(item, { ...outcome, state }, Date.now())} What you had filled in was not used.`;
+  } catch (error) {
+    return error instanceof api.ApiError && error.status === 404 ? 'This question is gone: its session was deleted.' : '';
+  }
+}
+
+/** Handlers of the forms on the page, the newest last. @type {((event: KeyboardEvent) => void)[]} */
+const handlers = [];
+
+document.addEventListener('keydown', (event) => {
+  const { target } = event;
+  const handle = handlers.at(-1);
+  if (!handle || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || !(target instanceof Element)) return;
+  // Who writes, or is at another form or row, is left alone.
+  if (target.closest('input, textarea, select, .ask, .case:not(.open)')) return;
+  const nowhere = target === document.body || target.closest('.side') !== null;
+  if (/^[1-9]$/.test(event.key) || (nowhere && /^Arrow(Up|Down)$/.test(event.key))) handle(event);
+});
+
+/** Keys that nobody else has a use for go to the form that is shown: a question can be answered without reaching for it first. @param {(event: KeyboardEvent) => void} handle */
+function useFreeKeys(handle) {
+  const newest = useRef(handle);
+  newest.current = handle;
+  useEffect(() => {
+    const own = (/** @type {KeyboardEvent} */ event) => newest.current(event);
+    handlers.push(own);
+    return () => { handlers.splice(handlers.indexOf(own), 1); };
+  }, []);
 }
 
 /**
@@ -115,7 +151,8 @@ export function Form(props) {
     document.addEventListener('visibilitychange', look);
     return () => document.removeEventListener('visibilitychange', look);
   }, [item.questionId, item.generation]);
-  return item.kind === 'permission' ? html`<${Permission} ...${props} />` : html`<${Questions} ...${props} />`;
+  if (item.kind === 'permission') return html`<${Permission} ...${props} />`;
+  return item.questions.length > 0 ? html`<${Questions} ...${props} />` : html`<p class="dim">This question has nothing to choose from.</p>`;
 }
 
 /** @param {Props} props */
@@ -126,7 +163,7 @@ function Questions(props) {
   const { phase, message, send, takeBack, waits } = useAnswer(props);
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const step = Math.min(draft.step, parts.length - 1);
-  const part = parts[step];
+  const part = /** @type {model.Part} */ (parts[step]);
   const busy = phase !== 'idle';
 
   /** @param {import('../drafts.js').Draft} next */
@@ -144,7 +181,6 @@ function Questions(props) {
     const chosen = [...(inputs ?? [])].find((input) => input instanceof HTMLInputElement && input.checked) ?? inputs?.[0];
     if (chosen instanceof HTMLElement) chosen.focus();
   });
-  if (!part) return html`<p class="dim">This question has nothing to choose from.</p>`;
 
   /** @param {number} to */
   const goto = (to) => {
@@ -178,7 +214,10 @@ function Questions(props) {
       return;
     } else if (event.key === 'Enter' && !(target instanceof HTMLButtonElement)) {
       event.preventDefault();
-      forward();
+      // The first one chooses what the arrows led to, the next goes on: nothing is sent that was not seen to be chosen.
+      const choosable = target instanceof HTMLInputElement && (target.type === 'radio' || (target.type === 'checkbox' && model.chosen(part, draft).length === 0));
+      if (choosable && !target.checked) keep(model.pick(part, draft, target.value));
+      else forward();
     } else if (!writes && /^[1-9]$/.test(event.key)) {
       const option = part.options[Number(event.key) - 1];
       if (option) {
@@ -196,15 +235,18 @@ function Questions(props) {
     } else if ((event.key === 'ArrowUp' || event.key === 'ArrowDown')) {
       const fields = /** @type {HTMLElement[]} */ ([...(form.current?.querySelectorAll('.option input, input.other') ?? [])]);
       const at = fields.indexOf(/** @type {HTMLElement} */ (target));
-      if (at < 0) return;
+      // From a button of the form nowhere; from outside of it, to its first or last.
+      if (at < 0 && form.current?.contains(/** @type {Node} */ (target))) return;
       event.preventDefault();
-      fields[(at + (event.key === 'ArrowDown' ? 1 : fields.length - 1)) % fields.length]?.focus();
+      if (at < 0) fields.at(event.key === 'ArrowDown' ? 0 : -1)?.focus();
+      else fields[(at + (event.key === 'ArrowDown' ? 1 : fields.length - 1)) % fields.length]?.focus();
     } else if (!writes && event.key === ' ' && target instanceof HTMLInputElement && target.type === 'radio') {
       event.preventDefault();
       keep(model.pick(part, draft, target.value));
     }
   };
 
+  useFreeKeys(onKeyDown);
   const picks = model.chosen(part, draft);
   const ready = model.firstMissing(parts, draft) < 0;
   const last = step === parts.length - 1;
@@ -264,17 +306,24 @@ function Permission(props) {
       buttons[Number(event.key) - 1]?.focus();
     } else if (event.key.startsWith('Arrow')) {
       const at = buttons.indexOf(/** @type {HTMLElement} */ (event.target));
-      if (at < 0) return;
+      if (at < 0) {
+        if (!form.current?.contains(/** @type {Node} */ (event.target))) {
+          event.preventDefault();
+          buttons[0]?.focus();
+        }
+        return;
+      }
       event.preventDefault();
       const by = event.key === 'ArrowRight' || event.key === 'ArrowDown' ? 1 : buttons.length - 1;
       buttons[(at + by) % buttons.length]?.focus();
     }
   };
+  useFreeKeys(onKeyDown);
   return html`<div class="ask permission" role="group" aria-label="Permission" ref=${form} onKeyDown=${onKeyDown}>
     <p class="legend"><span class="text">${action?.title || item.title}</span></p>
     <div class="action">
       ${diffs.map((/** @type {any} */ diff) => html`<${Diff} path=${diff.path} before=${diff.oldText} after=${diff.newText} root=${root} />`)}
-      ${diffs.length === 0 && html`<${Input} input=${action?.input} title="" />`}
+      <${Input} input=${action?.input} diffs=${diffs} title=${action?.title ?? item.title} />
       ${text !== '' && html`<${Output} text=${text} />`}
     </div>
     <p class=${`message${message ? '' : ' none'}`} role="status">${message}</p>

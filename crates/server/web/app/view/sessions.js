@@ -1,11 +1,12 @@
 // @ts-check
 // All sessions, and a new one.
 import { useState } from '../../vendor/hooks.js';
+import * as api from '../api.js';
 import * as daemon from '../daemon.js';
 import { html, useValue } from '../html.js';
 import { removeSession, startSession, workspace } from '../page.js';
 import { pathOf } from '../router.js';
-import { age, baseName } from '../words.js';
+import { age, baseName, timeOfDay } from '../words.js';
 import { Icon } from './icons.js';
 
 /** What a session does; the inbox knows sooner than the list what waits. @param {import('../daemon.js').SessionRow} row @param {import('../daemon.js').Question[] | undefined} questions */
@@ -16,7 +17,7 @@ export function stateOf(row, questions) {
 }
 
 export function Sessions() {
-  const all = useValue(daemon.sessions);
+  const all = useValue(daemon.allSessions);
   const now = useValue(daemon.now);
   const more = useValue(daemon.moreSessions);
   const questions = useValue(daemon.questions);
@@ -32,7 +33,7 @@ export function Sessions() {
     try {
       await removeSession(id);
     } catch (problem) {
-      fail(problem instanceof Error ? problem.message : String(problem));
+      fail(api.reason(problem));
     }
   };
   return html`<main class="list" id="main">
@@ -44,13 +45,13 @@ export function Sessions() {
       <ul class="rows">${rows?.map((row) => {
     const { tone, text } = stateOf(row, questions);
     return html`<li key=${row.sessionId}>
-          <a data-in href=${pathOf(row.sessionId)}><span class=${`dot ${tone}`} aria-hidden="true"></span><span class="main"><span class="title">${row.displayName || 'Untitled session'}</span><span class="meta"><span>${text}</span><span>${baseName(row.workspaceCwd)}</span><span>${age(Date.parse(row.updatedAt), now)}</span></span></span></a>
+          <a data-in href=${pathOf(row.sessionId)}><span class=${`dot ${tone}`} aria-hidden="true"></span><span class="main"><span class="title">${row.displayName || 'Untitled session'}</span><span class="meta"><span class=${`state ${tone}`}>${text}</span><span title=${row.workspaceCwd ?? ''}>${baseName(row.workspaceCwd)}</span></span></span><time class="age" datetime=${row.updatedAt} title=${timeOfDay(row.updatedAt, now)}>${age(Date.parse(row.updatedAt), now)}</time></a>
           ${asking === row.sessionId
     ? html`<span class="sure"><button type="button" class="danger" onClick=${() => void remove(row.sessionId)}>Delete for good</button><button type="button" onClick=${() => ask('')}>Keep</button></span>`
-    : html`<button type="button" class="quiet" aria-label=${`Delete ${row.displayName || 'session'}`} onClick=${() => ask(row.sessionId)}>Delete</button>`}
+    : html`<button type="button" class="icon-button delete" title="Delete" aria-label=${`Delete ${row.displayName || 'session'}`} onClick=${() => ask(row.sessionId)}><${Icon} name="trash" /></button>`}
         </li>`;
   })}</ul>
-      ${more && html`<p class="dim">Only the newest hundred of a workspace are listed.</p>`}
+      ${more && html`<p class="more"><button type="button" onClick=${() => void daemon.olderSessions().catch((problem) => fail(api.reason(problem)))}>Older sessions</button></p>`}
     </div>
   </main>`;
 }
@@ -72,7 +73,7 @@ export function NewSession() {
     try {
       await startSession({ ...(cwd ? { cwd } : {}), ...(mode ? { approvalMode: mode } : {}) }, text.trim());
     } catch (problem) {
-      fail(problem instanceof Error && problem.name !== 'TypeError' ? problem.message : 'The daemon cannot be reached. Nothing was started.');
+      fail(problem instanceof api.ApiError ? problem.message : 'The daemon cannot be reached. Nothing was started.');
       setBusy(false);
     }
   };

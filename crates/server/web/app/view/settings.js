@@ -7,9 +7,9 @@ import { change, settings } from '../settings.js';
 
 const SHORTCUTS = [
   ['1 – 9', 'choose an option; the number after the last is Other'],
-  ['↑ ↓', 'move between options'], ['← →', 'move between the questions that are asked together'],
-  ['Enter', 'next question, or submit; in the message field: send'], ['Shift+Enter', 'a new line in a message'],
-  ['Esc', 'from a question back to the message field; it never declines'], ['↑', 'from the empty message field to the question'],
+  ['↑ ↓', 'move between options; from the empty message field to the question'], ['← →', 'move between the questions that are asked together'],
+  ['Enter', 'choose what the arrows led to; next question, or submit; in the message field: send'], ['Shift+Enter', 'a new line in a message'],
+  ['Esc', 'from a question back to the message field; it never declines'],
   ['g i · g s · g n', 'inbox · sessions · new session'],
 ];
 
@@ -33,7 +33,7 @@ export function Settings() {
         ${can && allowed === 'granted' && html`<label class="check"><input type="checkbox" checked=${now.notify} onChange=${() => change({ notify: !now.notify })} />One for each question that arrives, taken back when it is answered</label>`}
       </fieldset>
       <fieldset><legend>Your name</legend><label>Others read it with what you answer here.<input type="text" maxlength="64" autocomplete="name" placeholder="no name" value=${now.name} onInput=${(/** @type {any} */ event) => change({ name: event.target.value })} /></label></fieldset>
-      <section><h2>Keys</h2><dl class="keys">${SHORTCUTS.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl></section>
+      <section class="shortcuts"><h2>Keys</h2><dl class="keys">${SHORTCUTS.map(([key, what]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl></section>
       ${known && html`<section><h2>Daemon</h2><dl class="about">
         <div><dt>Version</dt><dd>${known.holdpointVersion ?? known.qwenCodeVersion ?? ''}</dd></div>
         <div><dt>Workspaces</dt><dd>${known.workspaces.map((/** @type {any} */ place) => place.cwd).join(', ')}</dd></div>
