@@ -111,6 +111,7 @@ impl Book {
             by: Answerer { client_id: None, name: None, surface: "http".to_owned() },
             at: Micros(at),
             response: None,
+            policy: None,
         };
         self.append(at, Event::Settled { generation: Generation(generation), settlement })
     }

@@ -149,12 +149,19 @@ impl Inner {
             AcpAgent::hello(Arc::clone(&conn), connection, &self.config.client_version).await
         };
         let limit = self.config.limits.initialize;
-        let why = match tokio::time::timeout_at(started + limit, hello).await {
-            Ok(Ok(agent)) => return Ok(Arc::new(agent)),
-            Ok(Err(why)) => why,
-            Err(_) => format!("it did not answer initialize within {} s", limit.as_secs_f32()),
-        };
-        Err(self.failed(&conn, command, why).await)
+        match tokio::time::timeout_at(started + limit, hello).await {
+            Ok(Ok(agent)) => Ok(Arc::new(agent)),
+            Ok(Err(why)) => Err(self.failed(&conn, command, why).await),
+            Err(_) => {
+                let why = format!("it did not answer initialize within {} s", limit.as_secs_f32());
+                Err(match self.failed(&conn, command, why).await {
+                    AgentError::Start(message) if !conn.stopping.is_cancelled() => {
+                        AgentError::StartTimedOut { message, seconds: limit.as_secs() }
+                    }
+                    other => other,
+                })
+            }
+        }
     }
 
     /// What is told of a start that failed; the process is ended.

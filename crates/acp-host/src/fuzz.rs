@@ -19,6 +19,8 @@ use crate::wire;
 pub struct Read {
     /// How many messages got through.
     pub messages: usize,
+    /// How long they are, and what was made of them, in bytes of JSON.
+    pub bytes: usize,
     /// Why the agent was given up, if it was.
     pub broken: Option<String>,
 }
@@ -32,27 +34,28 @@ pub async fn read(output: &[u8], max: usize) -> Read {
     let redactor = Arc::new(Redactor::new(&BTreeMap::new()));
     let reading = transport::read(Arc::clone(&conn), output, to_sdk, redactor);
     let taking = async {
-        let mut messages = 0;
+        let (mut messages, mut bytes) = (0, 0);
         while let Some(frame) = sdks.rx.next().await {
             conn.handled.notify_one();
             if let TransportFrame::Single(message) = frame {
                 messages += 1;
-                look_into(&message);
+                bytes += look_into(&message);
             }
         }
-        messages
+        (messages, bytes)
     };
-    let ((end, _), messages) = tokio::join!(reading, taking);
+    let ((end, _), (messages, bytes)) = tokio::join!(reading, taking);
     let broken = match end {
         End::Closed => None,
         End::Broken(why) => Some(why),
     };
-    Read { messages, broken }
+    Read { messages, bytes, broken }
 }
 
-/// Reads a message as each kind that it could be.
-fn look_into(message: &RawJsonRpcMessage) {
+/// Reads a message as each kind that it could be; how long it is, and what was made of it.
+fn look_into(message: &RawJsonRpcMessage) -> usize {
     let value = serde_json::to_value(message).unwrap_or_default();
+    let mut bytes = value.to_string().len();
     let part = |name: &str| value.get(name).cloned().unwrap_or_default();
     for mut value in [part("params"), part("result"), value] {
         let _ = wire::hello(&value);
@@ -62,7 +65,9 @@ fn look_into(message: &RawJsonRpcMessage) {
             let _ = wire::taken_up(session, value.clone(), Restore::Native);
         }
         let _ = wire::weight(&value);
-        let _: Option<Vec<Value>> = wire::bulk_replay(&mut value.clone());
+        let replay: Option<Vec<Value>> = wire::bulk_replay(&mut value.clone());
+        bytes += replay.iter().flatten().map(|update| update.to_string().len()).sum::<usize>();
         let _ = wire::session_update(value.take());
     }
+    bytes
 }

@@ -357,3 +357,6 @@ impl Reader {
         let _ = self.frames.try_send(Arc::new(Event::new("slow_client_warning", data).frame(None, now)));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,8 @@ pub struct Read {
     pub has_more: bool,
     /// How much was left out, in bytes.
     pub bytes_before: u64,
+    /// About how many updates were left out.
+    pub updates_before: u64,
     /// The oldest record in it.
     pub anchor: Option<String>,
     /// How many lines could not be read and are left out.
@@ -121,6 +123,7 @@ impl Transcripts for TranscriptFiles {
                     has_more: read.cut.is_some(),
                     damaged: read.damaged,
                     bytes_before: read.cut.as_ref().map_or(0, |cut| cut.bytes_before),
+                    updates_before: read.cut.as_ref().map_or(0, |cut| cut.updates_before),
                     anchor: read.cut.and_then(|cut| cut.before).map(|record| record.to_string()),
                 })
                 .unwrap_or_default())

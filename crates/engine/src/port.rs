@@ -100,6 +100,14 @@ pub enum AgentError {
     /// It could not be started.
     #[error("the agent could not be started: {0}")]
     Start(String),
+    /// It was started, and did not answer `initialize` in time.
+    #[error("the agent could not be started: {message}")]
+    StartTimedOut {
+        /// What is known of it.
+        message: String,
+        /// How long it was waited for, in seconds.
+        seconds: u64,
+    },
     /// It is gone, or the connection to it.
     #[error("the agent process ended{}", .0.describe())]
     Gone(Exit),

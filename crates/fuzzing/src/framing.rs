@@ -16,6 +16,9 @@ pub fn agent_output(bytes: &[u8]) {
     let read = runtime().block_on(holdpoint_acp_host::fuzz::read(bytes, MAX_LINE));
     let lines = bytes.split(|byte| *byte == b'\n').count();
     assert!(read.messages <= lines, "{lines} lines became {} messages", read.messages);
+    // A number may be written out longer than it came, and each message is looked at in four ways.
+    let most = 32 * bytes.len() + 256 * lines;
+    assert!(read.bytes <= most, "{} bytes became {}", bytes.len(), read.bytes);
     if let Some(why) = read.broken {
         assert!(why.len() < 2048, "what is said of a broken agent quotes it at length: {why}");
     }

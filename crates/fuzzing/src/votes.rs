@@ -13,6 +13,12 @@ use crate::halves;
 const STRATEGIES: [Strategy; 4] =
     [Strategy::FirstResponder, Strategy::Designated, Strategy::Consensus, Strategy::LocalOnly];
 
+/// How large what is decided, stored or said of a body of so many bytes may be: the answers stand in it a few times, and
+/// as text in text, where every quote is escaped twice.
+fn bound(body: usize) -> usize {
+    4096 + 8 * body
+}
+
 /// A client id in the first line, and a body.
 pub fn votes(bytes: &[u8]) {
     let (client, body) = halves(bytes);
@@ -30,7 +36,7 @@ pub fn votes(bytes: &[u8]) {
                     option: vote.option,
                     answers: vote.answers,
                 };
-                judge(&session, command, &context);
+                judge(&session, command, &context, bound(bytes.len()));
             }
             if let Some(answer) = answer.clone() {
                 let command = Command::Answer {
@@ -41,22 +47,34 @@ pub fn votes(bytes: &[u8]) {
                     choice: answer.choice,
                     response: answer.response,
                 };
-                judge(&session, command, &context);
+                judge(&session, command, &context, bound(bytes.len()));
             }
         }
     }
 }
 
-/// Decides twice, to the same end; a question that is settled has an answer that it can have.
-fn judge(session: &Session, command: Command, context: &Context) {
+/// Decides twice, to the same end; a question that is settled has an answer that it can have. What is told and stored of
+/// it has at most `most` bytes.
+fn judge(session: &Session, command: Command, context: &Context, most: usize) {
     let decided = decide(session, command.clone(), context);
     assert_eq!(decided, decide(session, command, context), "the core decides by chance");
-    let Ok(events) = decided else { return };
+    let events = match decided {
+        Ok(events) => events,
+        Err(rejection) => {
+            let said = rejection.to_string();
+            assert!(said.len() <= most, "{} bytes are said of a refusal: {said}", said.len());
+            return;
+        }
+    };
+    let stored = json!(events).to_string().len();
+    assert!(stored <= most, "{stored} bytes of events, where {most} are in proportion");
     let mut after = session.clone();
     for event in &events {
         after.evolve(event, Micros(1)).expect("what was decided can happen");
     }
     for question in after.questions.values() {
+        let row = json!(question.as_ref()).to_string().len();
+        assert!(row <= most, "a row of {row} bytes, where {most} are in proportion");
         let State::Settled(settlement) = &question.state else { continue };
         match &settlement.decision {
             Decision::Answered { answers } => {

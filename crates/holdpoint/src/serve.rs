@@ -180,7 +180,7 @@ async fn tell_of_a_lost_ledger(ledger: &SqliteLedger, data_dir: &Utf8Path) {
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
     let file = File::read(args.config.as_deref())?;
     let data_dir = data_dir(args.data_dir.clone(), file.serve.data_dir.clone())?;
     let workspaces = workspaces(&args.workspace, &file.serve.workspaces)?;
@@ -248,7 +248,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         name = signals.next() => tracing::info!(signal = name, "stopping"),
         ended = &mut server => bail!("the server ended by itself: {ended:?}"),
     }
-    stop(&engine, server).await;
+    stop(&engine, server, &mut signals).await;
     drop(lock);
     Ok(())
 }
@@ -266,19 +266,15 @@ fn say(line: &str) -> anyhow::Result<()> {
 }
 
 /// Stops within [`STOP_LIMIT`]. A second signal ends the process at once.
-async fn stop(engine: &Engine, server: tokio::task::JoinHandle<()>) {
+async fn stop(engine: &Engine, server: tokio::task::JoinHandle<()>, signals: &mut Signals) {
     let work = async {
         engine.stop().await;
         let _ = tokio::time::timeout(DRAIN_LIMIT, server).await;
     };
-    let Ok(again) = Signals::listen() else {
-        work.await;
-        return;
-    };
     tokio::select! {
         () = work => {}
         () = tokio::time::sleep(STOP_LIMIT) => tracing::warn!("not everything stopped in time"),
-        name = again.next() => tracing::warn!(signal = name, "stopping at once"),
+        name = signals.next() => tracing::warn!(signal = name, "stopping at once"),
     }
 }
 
@@ -408,7 +404,8 @@ impl Signals {
         })
     }
 
-    async fn next(mut self) -> &'static str {
+    /// The next of them. One that comes while nobody waits for it is not lost.
+    async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",

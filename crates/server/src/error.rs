@@ -127,6 +127,13 @@ impl From<EngineError> for ApiError {
                 if let Some(code) = conflict_of(&error) {
                     return Self::new(StatusCode::CONFLICT, code, text);
                 }
+                if let AgentError::StartTimedOut { seconds, .. } | AgentError::TimedOut(seconds) = error {
+                    return Self::new(StatusCode::GATEWAY_TIMEOUT, "init_timeout", text)
+                        .with("errorKind", "init_timeout")
+                        .with("retryable", true)
+                        .with("timeoutMs", seconds * 1000)
+                        .retry_after(5);
+                }
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "acp_channel_unavailable", text.clone())
                     .with("reason", text)
                     .with("retryAfterSeconds", 5)

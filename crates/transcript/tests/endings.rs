@@ -473,3 +473,45 @@ fn e2_a_history_that_is_not_there_is_told_from_an_empty_one() {
     assert!(assess(&tail::scan(&path).unwrap().tail).is_err());
     assert!(replay::window(&path, &Window::default(), &Finalise::all()).unwrap().updates.is_empty());
 }
+
+/// A repair is written when the next prompt goes out, before what that says. A crash between the two must not make the
+/// prompt look as if it had begun: it would never be sent again.
+#[test]
+fn d5_a_repair_shows_no_beginning_of_the_prompt_that_it_was_written_for() {
+    let of = |prompt: &str, mut line: Value| {
+        line["daemonPromptId"] = json!(prompt);
+        line
+    };
+    let result = |id: &str, prompt: &str, cause: &str| {
+        let response = json!({ "functionResponse": { "id": id, "name": "run_shell_command", "response": { "output": "x" } } });
+        let mut line = record("tool_result", json!({ "message": { "role": "user", "parts": [response] } }));
+        line["holdpoint"] = json!({ "v": 1, "cause": cause });
+        of(prompt, line)
+    };
+    let begun = || vec![of("p1", user("go")), of("p1", model(vec![shell("a"), shell("b")]))];
+    for (after, expected) in [
+        (vec![], "p1"),
+        (vec![result("a", "p1", "ran")], "p1"),
+        (vec![result("a", "p2", "orphan_repair")], "p1"),
+        (vec![result("a", "p2", "orphan_repair"), result("b", "p2", "orphan_repair")], "p1"),
+        (
+            vec![
+                result("a", "p2", "orphan_repair"),
+                result("b", "p2", "orphan_repair"),
+                of("p2", user("next")),
+            ],
+            "p2",
+        ),
+    ] {
+        let (_keep, path) = place();
+        let mut lines = begun();
+        lines.extend(after);
+        for (at, line) in lines.iter_mut().enumerate() {
+            line["uuid"] = json!(format!("r{at}"));
+            line["parentUuid"] = if at == 0 { Value::Null } else { json!(format!("r{}", at - 1)) };
+        }
+        write_lines(&path, &lines);
+        let scan = tail::scan(&path).unwrap();
+        assert_eq!(scan.last_prompt_id.as_ref().map(AsRef::as_ref), Some(expected), "{lines:#?}");
+    }
+}

@@ -47,6 +47,7 @@ fn a_window_ends_where_its_limit_says_and_never_starts_with_a_result() {
             let bytes = std::fs::read_to_string(&path).unwrap();
             let rest = &bytes[usize::try_from(cut.bytes_before).unwrap()..];
             assert!(rest.starts_with(&format!(r#"{{"uuid":"{}""#, cut.before.unwrap())));
+            assert!((1..=bytes.len() as u64).contains(&cut.updates_before));
         }
     }
     let small = Window { max_bytes: 1, ..Window::default() };

@@ -170,7 +170,10 @@ async fn i12_a_host_that_is_dropped_kills_its_processes() {
 async fn a_start_that_fails_says_why() {
     let short =
         |config: &mut holdpoint_acp_host::HostConfig| config.limits.initialize = Duration::from_secs(1);
-    let text = Host::with(&["--hang"], short).failure().await;
+    let hangs = Host::with(&["--hang"], short);
+    let error = hangs.try_connect().await.map(|_| ()).unwrap_err();
+    assert!(matches!(error, AgentError::StartTimedOut { seconds: 1, .. }), "{error:?}");
+    let text = error.to_string();
     assert!(text.contains("did not answer initialize within 1 s"), "{text}");
     let text = Host::new(&["--exit"]).failure().await;
     assert!(text.contains("ended before it answered initialize (exit code 7)"), "{text}");

@@ -69,7 +69,7 @@ impl Host {
     pub(crate) async fn failure(&self) -> String {
         match self.try_connect().await {
             Ok(_) => panic!("it started"),
-            Err(AgentError::Start(text)) => text,
+            Err(AgentError::Start(text) | AgentError::StartTimedOut { message: text, .. }) => text,
             Err(other) => panic!("{other:?}"),
         }
     }

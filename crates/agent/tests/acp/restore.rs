@@ -42,7 +42,7 @@ async fn r1_r4_r5_r7_i10_a_killed_question_is_asked_again_and_the_same_turn_goes
     assert_eq!(statuses(&replayed(&loaded), "q1"), ["in_progress"]);
     assert_eq!(
         loaded["_meta"]["holdpoint.tail"],
-        json!({"turnRecord": before[1]["uuid"], "open": ["q1"], "settled": [], "lastPromptId": "p-go"})
+        json!({"turnRecord": before[1]["uuid"], "open": ["q1"], "settled": [], "lastPromptId": "p-go", "restorable": true})
     );
     assert_eq!(place.records(&session), before, "a load writes nothing");
 

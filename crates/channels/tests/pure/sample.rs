@@ -61,8 +61,8 @@ pub(crate) fn permission(command: &str) -> Question {
 
 pub(crate) fn settled(mut question: Question, decision: Decision) -> Question {
     let by = Answerer { client_id: None, name: Some("Ann <b> & Co".to_owned()), surface: "web".to_owned() };
-    question.state =
-        State::Settled(Settlement { decision, by, at: Micros(1_764_547_260_000_000), response: None });
+    let at = Micros(1_764_547_260_000_000);
+    question.state = State::Settled(Settlement { decision, by, at, response: None, policy: None });
     question
 }
 

@@ -266,7 +266,9 @@ impl Actor {
         let notice = read.has_more.then(|| {
             let data = json!({
                 "reason": "replay_window_exceeded",
-                "truncatedEvents": Value::Null,
+                // A client of the peer drops the event without a number here; this one is an estimate.
+                "truncatedEvents": read.updates_before,
+                "truncatedEventsEstimated": true,
                 "retainedEvents": read.updates.len(),
                 "maxBytes": holdpoint_transcript::replay::Window::default().max_bytes,
                 "truncatedBytes": read.bytes_before,

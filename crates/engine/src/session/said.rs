@@ -179,7 +179,7 @@ fn code_of(error: &AgentError) -> Option<String> {
             let code = data.as_ref().and_then(|data| data.get("code")).and_then(Value::as_str);
             Some(code.unwrap_or("agent_error").to_owned())
         }
-        AgentError::Start(_) => Some("agent_start_failed".to_owned()),
+        AgentError::Start(_) | AgentError::StartTimedOut { .. } => Some("agent_start_failed".to_owned()),
         AgentError::Gone(_) => Some("agent_gone".to_owned()),
         AgentError::NoSession(_) => Some("session_not_found".to_owned()),
         AgentError::TimedOut(_) => Some("agent_timed_out".to_owned()),

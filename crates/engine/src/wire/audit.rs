@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdpoint_ledger::StoredEvent;
 use holdpoint_model::ids::{Generation, QuestionId};
+use holdpoint_model::policy::Strategy;
 use holdpoint_model::session::{CloseCause, Decision, Event, UnaskedCause};
 use serde_json::{Value, json};
 
@@ -85,6 +86,30 @@ fn decision_type(decision: &Decision, policy: &str) -> &'static str {
     }
 }
 
+/// The peer's word for an end that nobody decided (WIRE c.5), if it has one: what people stopped ends as a closed
+/// session's does there (c.4).
+fn end_type(cause: CloseCause) -> Option<&'static str> {
+    match cause {
+        CloseCause::TimedOut => Some("timeout"),
+        CloseCause::CancelledBeforeAnswer
+        | CloseCause::UnreachableQuestion
+        | CloseCause::SessionClosed
+        | CloseCause::SessionDeleted => Some("session-closed"),
+        CloseCause::Withdrawn => Some("agent-cancelled"),
+        // The ends of an earlier process, of which the peer keeps nothing.
+        CloseCause::OrphanRepair | CloseCause::ProcessRestarted => None,
+    }
+}
+
+/// The same of an asking that is over while the question stays open.
+fn unasked_type(cause: UnaskedCause) -> &'static str {
+    match cause {
+        UnaskedCause::TimedOut => "timeout",
+        UnaskedCause::SessionClosed | UnaskedCause::Aborted => "session-closed",
+        UnaskedCause::AgentGone => "agent-cancelled",
+    }
+}
+
 /// One entry: the peer's kinds where it has one (WIRE c.5).
 fn entry(event: &Event, about: Option<&Told>) -> Option<Value> {
     Some(match event {
@@ -118,9 +143,10 @@ fn entry(event: &Event, about: Option<&Told>) -> Option<Value> {
         }
         Event::Settled { settlement, .. } => {
             let mut entry = json!({ "kind": "permission.resolved", "by": settlement.by });
-            if let Some(told) = about {
-                entry["policy"] = json!(told.policy);
-                entry["decisionType"] = json!(decision_type(&settlement.decision, told.policy));
+            let policy = settlement.policy.map(Strategy::as_str).or(about.map(|told| told.policy));
+            if let Some(policy) = policy {
+                entry["policy"] = json!(policy);
+                entry["decisionType"] = json!(decision_type(&settlement.decision, policy));
             }
             match &settlement.decision {
                 Decision::Answered { answers } => {
@@ -142,14 +168,24 @@ fn entry(event: &Event, about: Option<&Told>) -> Option<Value> {
             entry
         }
         // With the flag off a time-out is the end; with it on only the asking is over (S3, R10).
-        Event::Closed { cause: CloseCause::TimedOut, .. } => {
-            json!({ "kind": "permission.timeout", "closed": true })
+        Event::Closed { cause, .. } => {
+            let mut entry = match cause {
+                CloseCause::TimedOut => json!({ "kind": "permission.timeout", "closed": true }),
+                _ => json!({ "kind": "question.closed", "cause": cause }),
+            };
+            if let Some(word) = end_type(*cause) {
+                entry["decisionType"] = json!(word);
+            }
+            entry
         }
-        Event::Closed { cause, .. } => json!({ "kind": "question.closed", "cause": cause }),
-        Event::Unasked { cause: UnaskedCause::TimedOut, .. } => {
-            json!({ "kind": "permission.timeout", "closed": false })
+        Event::Unasked { cause, .. } => {
+            let mut entry = match cause {
+                UnaskedCause::TimedOut => json!({ "kind": "permission.timeout", "closed": false }),
+                _ => json!({ "kind": "question.unasked", "cause": cause }),
+            };
+            entry["decisionType"] = json!(unasked_type(*cause));
+            entry
         }
-        Event::Unasked { cause, .. } => json!({ "kind": "question.unasked", "cause": cause }),
         Event::Delivered { .. } => json!({ "kind": "question.delivered" }),
         Event::Opened { .. }
         | Event::LifeStarted { .. }

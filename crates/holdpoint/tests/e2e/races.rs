@@ -353,3 +353,30 @@ async fn r22_a_transcript_that_takes_long_to_read_holds_no_other_session_up() {
         assert!(matches!(read.await.unwrap().status, 200 | 500));
     }
 }
+
+#[tokio::test]
+async fn a2_a_session_that_another_process_writes_is_a_conflict_till_that_one_is_gone() {
+    let mut rig = Rig::started().await;
+    let session = rig.api().create("yolo").await;
+    rig.api().of(&session.client).prompt(&session, "please ASK").await;
+    let [question] = rig.api().of(&session.client).wait_asked(&session).await;
+    rig.kill().await;
+    // The other process is this one: it has the lock once the agent that died has left it.
+    let file = File::options().read(true).write(true).open(rig.transcript_path(&session)).unwrap();
+    until("the lock is free", async || file.try_lock().ok()).await;
+    let before = std::fs::read(rig.transcript_path(&session)).unwrap();
+
+    let api = rig.start().await.of(&session.client);
+    for action in ["load", "resume"] {
+        let refused = api.post(&format!("/session/{}/{action}", session.id), &json!({})).await.expect(409);
+        assert_eq!(refused["code"], "session_writer_conflict", "{action}: {refused:#}");
+    }
+    assert_eq!(std::fs::read(rig.transcript_path(&session)).unwrap(), before, "nothing is written");
+    assert_eq!(api.inbox().await[0]["questionId"], question.id.as_str());
+    drop(file);
+    let mut events = api.load_and_follow(&session).await;
+    let [again] = api.wait_asked(&session).await;
+    assert_eq!(again.id, question.id);
+    api.vote(&session, &again.request, &selected(BLUE)).await.expect(200);
+    events.wait_for("turn_complete").await;
+}

@@ -108,6 +108,38 @@ async fn i12_a_question_that_was_restored_survives_a_stop_too() {
 }
 
 #[tokio::test]
+async fn e_a_second_signal_ends_the_daemon_at_once() {
+    // The two are on their way before the daemon has taken the first: whichever that is, the other one is not lost.
+    for (first, second) in
+        [(Signal::INT, Signal::TERM), (Signal::TERM, Signal::INT), (Signal::HUP, Signal::TERM)]
+    {
+        let mut rig = Rig::started().await;
+        let session = rig.api().create("yolo").await;
+        let api = rig.api().of(&session.client);
+        api.prompt(&session, "please ASK").await;
+        let [question] = api.wait_asked(&session).await;
+        let mut daemon = rig.take_daemon();
+        let agents = daemon.children();
+        assert!(!agents.is_empty());
+        // Agents that do not hear the first: the stop cannot be over before the second.
+        for agent in &agents {
+            rustix::process::kill_process(*agent, Signal::STOP).unwrap();
+        }
+        daemon.signal(first);
+        daemon.signal(second);
+        assert_eq!(daemon.ended().await.code(), Some(0), "{first:?}, {second:?}");
+        assert!(rig.log().contains("stopping at once"), "{first:?}, {second:?}");
+        for agent in agents {
+            until("the agent is gone", async || test_kill_process(agent).is_err().then_some(())).await;
+        }
+        let api = rig.start().await.of(&session.client);
+        api.load(&session).await;
+        let [again] = api.wait_asked(&session).await;
+        assert_eq!(again.id, question.id);
+    }
+}
+
+#[tokio::test]
 async fn a_stop_in_the_middle_of_a_turn_ends_in_time() {
     let mut rig = Rig::started().await;
     let session = rig.api().create("yolo").await;

@@ -183,6 +183,7 @@ impl Book {
             by: Answerer { client_id: None, name: Some("Ada".to_owned()), surface: "http".to_owned() },
             at: Micros(at),
             response: None,
+            policy: None,
         };
         question.state = State::Settled(settlement.clone());
         question.asking = None;

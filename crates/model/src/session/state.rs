@@ -11,7 +11,7 @@ use crate::answers::Answers;
 use crate::ids::{
     CallId, ClientId, Generation, Micros, PromptId, QuestionId, RecordId, RequestId, ResponseId, SessionId,
 };
-use crate::policy::{Ballot, Capture};
+use crate::policy::{Ballot, Capture, Strategy};
 use crate::question;
 
 /// How many settled questions a session keeps in memory for late voters. Older ones are read from the ledger.
@@ -205,6 +205,9 @@ pub struct Settlement {
     /// The answerer's own id for this answer, for retries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<ResponseId>,
+    /// The policy by which it was judged, where nobody was asking then: else it is that of the asking (V2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Strategy>,
 }
 
 /// What was decided.

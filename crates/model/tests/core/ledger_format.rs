@@ -25,7 +25,7 @@ fn nobody() -> Answerer {
 }
 
 fn settled(decision: Decision, by: Answerer, response: Option<&str>) -> Event {
-    let settlement = Settlement { decision, by, at: Micros(7), response: response.map(id) };
+    let settlement = Settlement { decision, by, at: Micros(7), response: response.map(id), policy: None };
     Event::Settled { generation: Generation(3), settlement }
 }
 

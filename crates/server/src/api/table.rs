@@ -38,7 +38,7 @@ const RESTORE_ERRORS: &[(u16, &[&str])] = &[
     (409, &["restore_in_progress", "transcript_format_newer", "session_writer_conflict"]),
     (500, &["storage_error"]),
     (503, &["acp_channel_unavailable", "ledger_unavailable", "session_limit_exceeded"]),
-    (504, &["session_restore_timeout"]),
+    (504, &["session_restore_timeout", "init_timeout"]),
 ];
 
 /// Every operation that the daemon has.
@@ -116,6 +116,7 @@ fn sessions() -> Vec<Op> {
                 (409, &["session_id_conflict"]),
                 (500, &["storage_error"]),
                 (503, &["acp_channel_unavailable", "ledger_unavailable", "session_limit_exceeded"]),
+                (504, &["init_timeout"]),
             ]),
         delete("/session/{id}", "closeSession", session::close)
             .summary("Close a live session; its transcript and its open questions stay")
@@ -178,6 +179,7 @@ fn sessions() -> Vec<Op> {
         get("/session/{id}/audit", "sessionAudit", session::audit)
             .summary("What happened to a session's questions, loaded or not, oldest first")
             .query(AUDIT_PAGING)
+            .headers(&[CLIENT])
             .answers(200, "the entries", Json("SessionAudit"))
             .errors(&[
                 (400, &["invalid_request", "invalid_cursor"]),
@@ -268,6 +270,7 @@ fn turns() -> Vec<Op> {
                 ("direction", OneOf(&["forward", "backward"]), "from the oldest, or from the newest"),
                 ("beforeRecordId", Text, "a page that ends before this record"),
             ])
+            .headers(&[CLIENT])
             .answers(200, "a page", Json("TranscriptPage"))
             .errors(&[
                 (400, &["invalid_transcript_limit", "invalid_transcript_cursor"]),

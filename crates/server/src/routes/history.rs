@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use holdpoint_engine::TranscriptOrEngine;
 use holdpoint_model::ids::RecordId;
@@ -45,7 +45,10 @@ pub(crate) async fn transcript(
     State(app): State<App>,
     Path(id): Path<String>,
     Query(query): Query<Paging>,
+    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    // A stored session knows its clients, and anybody may read it: only the grammar is checked.
+    ids::client(&headers)?;
     let id = ids::session(&id)?;
     let limit = match &query.limit {
         None => 100,

@@ -321,7 +321,9 @@ pub(crate) async fn audit(
     State(app): State<App>,
     Path(id): Path<String>,
     Query(paging): Query<AuditPaging>,
+    headers: HeaderMap,
 ) -> Result<Json<Value>, ApiError> {
+    ids::client(&headers)?;
     let id = ids::session(&id)?;
     let list = app.engine.audit(&id, paging.read()?).await?;
     Ok(Json(audit_view("sessionId", id.as_str(), list)))

@@ -143,6 +143,29 @@ async fn e_host() {
 }
 
 #[tokio::test]
+async fn e_host_without_a_port_is_right_on_the_ports_that_need_none() {
+    for port in [80, 443, 8080] {
+        let bare = if port == 8080 { 403 } else { 200 };
+        let host = |host: &str, status| {
+            row("host", get("/health").header("host", host), status, if status == 200 { "" } else { "-" })
+        };
+        let mut rows = vec![
+            host("rebound.example.org", 403),
+            host(&format!("rebound.example.org:{port}"), 403),
+            host(&format!("127.0.0.1:{port}"), 200),
+            // Neither the other one's, nor where it listens in truth.
+            host(if port == 80 { "127.0.0.1:443" } else { "127.0.0.1:80" }, 403),
+            host("127.0.0.1:PORT", 403),
+            host("127.0.0.1:", 403),
+        ];
+        for name in ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "host.docker.internal"] {
+            rows.push(host(name, bare));
+        }
+        check(Options { port: Some(port), ..Options::default() }, rows).await;
+    }
+}
+
+#[tokio::test]
 async fn e_what_is_refused_by_host_or_origin_or_token_reaches_no_route() {
     // The order of WIRE e: what is wrong first is what is told, and nothing is done.
     let daemon =

@@ -73,15 +73,43 @@ fn questions(words: &str, parts: usize) -> Value {
     json!({ "questions": (0..parts).map(part).collect::<Vec<_>>() })
 }
 
-/// What a prompt makes the model call: `ask`, `ask N` (a batch), `parts N`, `permit`; else nothing. `lose` is a question
-/// that is announced and never asked.
+/// What is wrong with the agent.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Trouble {
+    #[default]
+    Nothing,
+    /// There is no process to be had.
+    NoProcess(AgentError),
+    /// It takes no stored session up.
+    Refuses(AgentError),
+    /// It does not answer when it is to take a stored session up.
+    Hangs,
+}
+
+/// The same for all lives; it may change at any time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Troubles(Arc<Mutex<Trouble>>);
+
+impl Troubles {
+    pub(crate) fn set(&self, trouble: Trouble) {
+        *self.0.lock().unwrap() = trouble;
+    }
+
+    fn now(&self) -> Trouble {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// What a prompt makes the model call: `ask`, `ask N` (a batch), `parts N`, `permit`, `leave` (it asks for consent, and
+/// ends its turn without waiting for it); else nothing. `lose` is a
+/// question that is announced and never asked.
 fn script(text: &str) -> Vec<Option<Value>> {
     let (word, count) = text.split_once(' ').unwrap_or((text, "1"));
     let count = count.parse().unwrap_or(1);
     match word {
         "ask" => (0..count).map(|n| Some(questions(&format!("Which {n}"), 1))).collect(),
         "parts" => vec![Some(questions("Which", count))],
-        "permit" => vec![None],
+        "permit" | "leave" => vec![None],
         _ => Vec::new(),
     }
 }
@@ -92,9 +120,9 @@ pub(crate) struct Askers {
 }
 
 impl Askers {
-    pub(crate) fn new(histories: Histories) -> Self {
+    pub(crate) fn new(histories: Histories, troubles: Troubles) -> Self {
         let info = AgentInfo { name: "asker".to_owned(), ours: true, can_load: true, ..AgentInfo::default() };
-        let inner = Arc::new(Inner { histories, sinks: Mutex::default(), stops: Mutex::default() });
+        let inner = Arc::new(Inner { histories, troubles, sinks: Mutex::default(), stops: Mutex::default() });
         Self { agent: Arc::new(Asker { info, inner }) }
     }
 }
@@ -102,7 +130,11 @@ impl Askers {
 impl Agents for Askers {
     fn connect(&self, _: &str, _: &str) -> Reply<Result<Arc<dyn Agent>, AgentError>> {
         let agent: Arc<dyn Agent> = Arc::clone(&self.agent) as _;
-        Box::pin(std::future::ready(Ok(agent)))
+        let connected = match self.agent.inner.troubles.now() {
+            Trouble::NoProcess(error) => Err(error),
+            Trouble::Nothing | Trouble::Refuses(_) | Trouble::Hangs => Ok(agent),
+        };
+        Box::pin(std::future::ready(connected))
     }
 
     fn stop(&self) -> Reply<()> {
@@ -123,6 +155,7 @@ struct Asker {
 
 struct Inner {
     histories: Histories,
+    troubles: Troubles,
     sinks: Mutex<HashMap<SessionId, Sink>>,
     /// Turns that wait for a stop.
     stops: Mutex<HashMap<SessionId, oneshot::Sender<()>>>,
@@ -144,6 +177,11 @@ impl Agent for Asker {
     }
 
     fn take_up(&self, take: TakeUp, sink: Sink) -> Reply<Result<TakenUp, AgentError>> {
+        match self.inner.troubles.now() {
+            Trouble::Nothing | Trouble::NoProcess(_) => {}
+            Trouble::Refuses(error) => return Box::pin(std::future::ready(Err(error))),
+            Trouble::Hangs => return Box::pin(std::future::pending()),
+        }
         self.inner.sinks.lock().unwrap().insert(take.session.clone(), sink);
         let taken = self.inner.histories.with(&take.session, |history| history.take_up(&take));
         Box::pin(std::future::ready(Ok(taken)))
@@ -265,8 +303,10 @@ impl Inner {
     async fn turn(self: Arc<Self>, prompt: AgentPrompt) {
         let AgentPrompt { session, prompt, kind, .. } = prompt;
         let Some(sink) = self.sinks.lock().unwrap().get(&session).cloned() else { return };
+        let mut leaves = false;
         if let PromptKind::Client { blocks } = &kind {
             let text = blocks[0]["text"].as_str().unwrap_or_default();
+            leaves = text == "leave";
             self.histories.with(&session, |history| history.begin(script(text), &prompt));
             if text == "lose" {
                 return self.lose(&sink, &session, prompt).await;
@@ -282,6 +322,9 @@ impl Inner {
                 return;
             }
             waits.push((at, receiver));
+        }
+        if leaves {
+            return self.end(&sink, &session, prompt, "end_turn").await;
         }
         let answers = waits.into_iter().map(|(at, receiver)| async move { (at, receiver.await) });
         let mut answers: FuturesUnordered<_> = answers.collect();

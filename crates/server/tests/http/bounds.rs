@@ -223,6 +223,98 @@ async fn b2_a_client_that_reads_nothing_is_let_go() {
 }
 
 #[tokio::test]
+async fn b2_one_that_reads_again_within_the_grace_is_told_that_it_was_let_go() {
+    let machine = Machine::new();
+    // The grace is as long: enough for a test that has nothing to do but to read.
+    let life = machine.start_with(impatient(Some(Duration::from_secs(2)))).await;
+    let session = life.make().await;
+    let path = format!("/session/{}/metadata", session.id);
+    life.daemon.send(Request::new("PATCH", &path).json(&json!({ "displayName": "titled" }))).await;
+    let stream = unread(&life.daemon, &session.id).await;
+    // One event, larger than all that the system takes for it.
+    life.prompt(&session, Some(&session.client), &format!("ask {}", "x".repeat(8 << 20))).await;
+    let stalled = async {
+        while metric(&life, "holdpoint_http_stalled_total").await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, stalled).await.expect("it is seen that nothing is read");
+    let mut events = Events::over(stream);
+    let mut newest = None;
+    let last = loop {
+        let event = events.next().await.expect("it is told why before the end");
+        if event["type"] == "client_evicted" {
+            break event;
+        }
+        newest = event["id"].as_u64().or(newest);
+    };
+    assert!(newest.is_some() && last.get("id").is_none(), "{last:#}");
+    assert_eq!(
+        (&last["data"]["reason"], &last["data"]["droppedAfter"]),
+        (&json!("writer_idle_timeout"), &json!(newest))
+    );
+    assert_eq!(events.next().await, None, "and that is the last of it");
+    // The question waits all the same, and one that reads anew is told.
+    assert_eq!(life.asked(&session, 1).await.len(), 1);
+    life.events(&session).await.wait_for("permission_request").await;
+    life.stop().await;
+}
+
+/// Prompts that end at once, each of a MiB.
+async fn says_much(life: &Life, session: &Made, count: usize) {
+    let text = "x".repeat(1 << 20);
+    for _ in 0..count {
+        life.prompt(session, Some(&session.client), &text).await;
+    }
+}
+
+#[tokio::test]
+async fn b4_one_that_lags_behind_by_too_many_bytes_is_let_go_and_told_so() {
+    let machine = Machine::new();
+    let tune = Tune { max_prompts: None, ..Tune::default() };
+    let connections = ConnectionLimits { writer_idle: None, ..ConnectionLimits::default() };
+    let life = machine.start_with(Options { tune, connections, ..Options::default() }).await;
+    let session = life.make().await;
+    let stream = unread(&life.daemon, &session.id).await;
+    // More than the system takes for it, and the queue.
+    says_much(&life, &session, 16).await;
+    let mut events = Events::over(stream);
+    let last = events.wait_for("client_evicted").await;
+    let data = &last["data"];
+    assert_eq!((&data["reason"], &data["maxQueuedBytes"]), (&json!("queue_bytes_overflow"), &json!(2 << 20)));
+    let bytes = |key: &str| data[key].as_u64().unwrap();
+    assert!(bytes("queuedBytes") + bytes("eventBytes") > 2 << 20, "{data:#}");
+    assert!(last.get("id").is_none() && data["droppedAfter"].is_u64(), "{last:#}");
+    assert_eq!(events.next().await, None);
+    life.stop().await;
+}
+
+#[tokio::test]
+async fn b4_no_more_is_replayed_than_the_budget_and_what_is_missing_is_told() {
+    let machine = Machine::new();
+    let life = machine.start(Tune { max_prompts: None, ..Tune::default() }).await;
+    let session = life.make().await;
+    let mut events = life.events(&session).await;
+    says_much(&life, &session, 9).await;
+    let mut newest = 0;
+    for _ in 0..9 {
+        newest = events.wait_for("turn_complete").await["id"].as_u64().unwrap();
+    }
+    let told = replayed(&life, &session, 0).await;
+    assert_eq!(told[0], ("replay_budget_exceeded".to_owned(), None));
+    let ids: Vec<_> = told.iter().filter_map(|(_, id)| *id).collect();
+    assert!(
+        ids[0] > 1 && ids.windows(2).all(|two| two[1] == two[0] + 1),
+        "the newest, without a gap: {ids:?}"
+    );
+    assert!(ids.last() >= Some(&newest), "{ids:?}");
+    // One that is not far behind misses nothing.
+    let told = replayed(&life, &session, newest - 1).await;
+    assert_ne!(told[0].0, "replay_budget_exceeded");
+    life.stop().await;
+}
+
+#[tokio::test]
 async fn b2_without_the_limit_it_is_not_advertised() {
     let machine = Machine::new();
     let life = machine.start_with(impatient(None)).await;

@@ -48,6 +48,69 @@ async fn e_rate_limits() {
     daemon.stop().await;
 }
 
+/// Takes prompts of a bucket until it is empty; how many passed.
+async fn drain(daemon: &Daemon, from: [u8; 4], request: &Request<'static>) -> usize {
+    let mut passed = 0;
+    loop {
+        let response = daemon.send_from(from, request.clone()).await;
+        match response.status {
+            404 => passed += 1,
+            429 => return passed,
+            _ => panic!("{response:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn e_off_loopback_each_address_has_its_buckets_and_on_loopback_each_client() {
+    let prompt = |client: &str| {
+        let request = Request::new("POST", "/session/none/prompt").header("authorization", "Bearer s3cret");
+        let request = request.json(&json!({ "prompt": [{ "type": "text", "text": "x" }] }));
+        if client.is_empty() { request } else { request.header("x-qwen-client-id", client) }
+    };
+    let (here, there) = ([127, 0, 0, 2], [127, 0, 0, 3]);
+    for (bind, by_address) in [("0.0.0.0:0", true), ("127.0.0.1:0", false)] {
+        let options = Options { bind, token: Some("s3cret"), rate_limit: true, ..Options::default() };
+        let daemon = Daemon::start(options).await;
+        for client in ["a", ""] {
+            // A bucket fills while it is emptied, so at least so many pass.
+            assert!(drain(&daemon, here, &prompt(client)).await >= 10, "{bind} {client:?}");
+            let other = daemon.send_from(there, prompt(client)).await;
+            assert_eq!(other.status, if by_address { 404 } else { 429 }, "{bind} {client:?}: {other:?}");
+        }
+        // Another client, of either address, has a bucket of its own.
+        for from in [here, there] {
+            let client = if from == here { "b" } else { "c" };
+            assert_eq!(daemon.send_from(from, prompt(client)).await.status, 404, "{bind}");
+        }
+        daemon.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn e_what_comes_too_soon_is_refused_before_its_body_is_read() {
+    let daemon = Daemon::start(Options { rate_limit: true, ..Options::default() }).await;
+    let request = || Request::new("POST", "/session/none/prompt").header("x-qwen-client-id", "a");
+    let good = request().json(&json!({ "prompt": [{ "type": "text", "text": "x" }] }));
+    drain(&daemon, [127, 0, 0, 1], &good).await;
+    let mut broken = request();
+    broken.body = b"{".to_vec();
+    let rows = [
+        ("no JSON", broken),
+        ("longer than any may be", request().header("content-length", (MAX_BODY + 1).to_string())),
+        ("one that does not come", request().header("content-length", "1000")),
+    ];
+    for (what, request) in rows {
+        let refused = daemon.send(request).await;
+        assert_eq!(
+            (refused.status, refused.code()),
+            (429, Some("rate_limit_exceeded")),
+            "{what}: {refused:?}"
+        );
+    }
+    daemon.stop().await;
+}
+
 #[tokio::test]
 async fn e_no_rates_unless_asked_for() {
     let daemon = Daemon::start(Options::default()).await;

@@ -8,18 +8,19 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::asker::{Askers, Histories};
+use crate::asker::{Askers, Histories, Troubles};
 use crate::support::{Daemon, Options, PATIENCE, Place, Request, Response, Tune};
 
 /// What outlives a daemon.
 pub(crate) struct Machine {
     place: Place,
     pub(crate) histories: Histories,
+    pub(crate) troubles: Troubles,
 }
 
 impl Machine {
     pub(crate) fn new() -> Self {
-        Self { place: Place::new(), histories: Histories::default() }
+        Self { place: Place::new(), histories: Histories::default(), troubles: Troubles::default() }
     }
 
     /// The next life of the daemon.
@@ -33,7 +34,7 @@ impl Machine {
     }
 
     pub(crate) async fn start_over(&self, options: Options, ledger: Arc<dyn Ledger>) -> Life {
-        let agents = Arc::new(Askers::new(self.histories.clone()));
+        let agents = Arc::new(Askers::new(self.histories.clone(), self.troubles.clone()));
         Life { daemon: Daemon::over(&self.place, options, ledger, agents).await }
     }
 }
@@ -224,12 +225,14 @@ pub(crate) struct Events {
     raw: Vec<u8>,
     /// Text of frames that are not whole yet.
     text: String,
+    /// The last chunk has come.
+    ended: bool,
 }
 
 impl Events {
     /// Of a response whose head has been read.
     pub(crate) fn over(stream: TcpStream) -> Self {
-        Self { stream, raw: Vec::new(), text: String::new() }
+        Self { stream, raw: Vec::new(), text: String::new(), ended: false }
     }
 
     /// The next event; `None` when the stream has ended.
@@ -241,6 +244,9 @@ impl Events {
                     Some(data) => return Some(serde_json::from_str(data).unwrap()),
                     None => continue,
                 }
+            }
+            if self.ended {
+                return None;
             }
             if !self.unpack() {
                 let read = timeout(PATIENCE, self.stream.read_buf(&mut self.raw)).await;
@@ -275,6 +281,7 @@ impl Events {
         }
         self.text += std::str::from_utf8(&self.raw[line + 2..line + 2 + length]).unwrap();
         self.raw.drain(..whole);
+        self.ended = length == 0;
         true
     }
 }

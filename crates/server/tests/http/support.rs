@@ -18,7 +18,7 @@ use holdpoint_model::policy::Strategy;
 use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, Web, router, serve};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
@@ -36,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) connections: ConnectionLimits,
     pub(crate) web: Web,
     pub(crate) tune: Tune,
+    /// The port that the daemon takes for its own, if that is not the one it listens on.
+    pub(crate) port: Option<u16>,
 }
 
 /// What the engine is set to.
@@ -52,6 +54,7 @@ pub(crate) struct Tune {
     pub(crate) prompt_deadline_ms: Option<u64>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) lost_after: Duration,
+    pub(crate) take_up_timeout: Option<Duration>,
 }
 
 impl Default for Tune {
@@ -68,6 +71,7 @@ impl Default for Tune {
             prompt_deadline_ms: None,
             idle_timeout: None,
             lost_after: Duration::from_secs(10),
+            take_up_timeout: None,
         }
     }
 }
@@ -87,6 +91,7 @@ impl Tune {
             prompt_deadline_ms: self.prompt_deadline_ms,
             idle_timeout: self.idle_timeout.or(defaults.idle_timeout),
             lost_after: self.lost_after,
+            take_up_timeout: self.take_up_timeout.unwrap_or(defaults.take_up_timeout),
             ..defaults
         }
     }
@@ -123,6 +128,7 @@ impl Default for Options {
             connections: ConnectionLimits::default(),
             web: Web::Embedded,
             tune: Tune::default(),
+            port: None,
         }
     }
 }
@@ -159,7 +165,7 @@ impl Daemon {
         );
         let origins: Vec<_> = options.origins.iter().map(ToString::to_string).collect();
         let config = ServerConfig {
-            address,
+            address: SocketAddr::new(address.ip(), options.port.unwrap_or(address.port())),
             hostname: address.ip().to_string(),
             token: options.token.map(|token| token.to_owned().into()),
             require_auth: options.require_auth,
@@ -223,6 +229,16 @@ impl Daemon {
         let mut stream = timeout(PATIENCE, TcpStream::connect(address)).await.unwrap().unwrap();
         let bytes = request.bytes(self.port);
         let _ = timeout(PATIENCE, stream.write_all(&bytes)).await.unwrap();
+        Response::read(&mut stream).await
+    }
+
+    /// One request from another address of this machine's loopback.
+    pub(crate) async fn send_from(&self, from: [u8; 4], request: Request<'_>) -> Response {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((from, 0))).unwrap();
+        let address = SocketAddr::from(([127, 0, 0, 1], self.port));
+        let mut stream = timeout(PATIENCE, socket.connect(address)).await.unwrap().unwrap();
+        stream.write_all(&request.bytes(self.port)).await.unwrap();
         Response::read(&mut stream).await
     }
 

@@ -214,27 +214,63 @@ async fn v1_what_is_refused_changes_nothing_and_tells_nobody() {
 
 #[tokio::test]
 async fn v1_the_legacy_route_says_the_same_without_a_session() {
-    let machine = Machine::new();
-    let life = machine.start(Tune::default()).await;
-    let (session, asked) = life.asking().await;
-    let (other, other_asked) = life.asking().await;
-    for row in harmless(&session, &asked, &other, &other_asked) {
-        // It finds the session by the request, so what is wrong with the named one does not show.
-        if row.session != session.id || row.request == other_asked.request {
-            continue;
+    for strategy in ALL {
+        let machine = Machine::new();
+        let life = machine.start(policy(strategy)).await;
+        let (session, asked) = life.asking().await;
+        let (other, other_asked) = life.asking().await;
+        let mut events = life.events(&session).await;
+        life.told(&session, &mut events).await;
+        for row in harmless(&session, &asked, &other, &other_asked) {
+            // It finds the session by the request, so what is wrong with the named one does not show.
+            if row.session != session.id || row.request == other_asked.request {
+                continue;
+            }
+            let response = send(&life, &row, true).await;
+            assert_eq!(got(&response), (row.status, row.code), "{strategy:?}, {}: {response:?}", row.what);
+            if row.status == 404 {
+                assert!(response.body.get("sessionId").is_none(), "{response:?}");
+            }
         }
-        let response = send(&life, &row, true).await;
-        assert_eq!(got(&response), (row.status, row.code), "{}: {response:?}", row.what);
-        if row.status == 404 {
-            assert!(response.body.get("sessionId").is_none(), "{response:?}");
+        assert!(life.told(&session, &mut events).await.is_empty(), "{strategy:?}");
+
+        let path = format!("/permission/{}", asked.request);
+        let stranger = life.join(&session).await;
+        if matches!(strategy, Strategy::Designated | Strategy::Consensus) {
+            let refused = life.post(&path, Some(&stranger), &say("Blue")).await;
+            assert_eq!(got(&refused), (403, "permission_forbidden"), "{strategy:?}: {refused:?}");
+            assert_eq!(refused.body["reason"], "designated_mismatch");
+            assert!(refused.body.get("sessionId").is_none(), "{refused:?}");
+            assert_eq!(kinds(&life.told(&session, &mut events).await), ["permission_forbidden"]);
         }
+        let client = Some(session.client.as_str());
+        let voted = life.post(&path, client, &say("Blue")).await;
+        assert_eq!((voted.status, &voted.body), (200, &json!({})), "{strategy:?}");
+        let told = life.told(&session, &mut events).await;
+        assert_eq!(kinds(&told), ["permission_resolved"], "{strategy:?}");
+        let at = told[0]["data"]["answeredAt"].clone();
+        assert!(at.is_string(), "{told:#?}");
+        for vote in [say("Blue"), say("Red"), cancelled()] {
+            let late = life.post(&path, client, &vote).await;
+            assert_eq!(got(&late), (404, "-"), "{strategy:?}: {late:?}");
+            let fields = json!({
+                "requestId": asked.request,
+                "answers": { "0": "Blue" },
+                "answeredBy": { "clientId": session.client, "surface": "http" },
+                "answeredAt": at,
+            });
+            holds(&late.body, &fields, "a late vote");
+            let told = life.told(&session, &mut events).await;
+            assert_eq!(kinds(&told), ["permission_already_resolved"], "{strategy:?}");
+            holds(&told[0]["data"], &fields, "permission_already_resolved");
+        }
+        assert_eq!(life.question(&other_asked).await["state"], "open", "{strategy:?}");
+        // The outcome `cancelled` is everybody's, on this route too.
+        let path = format!("/permission/{}", other_asked.request);
+        assert_eq!(life.post(&path, None, &cancelled()).await.status, 200, "{strategy:?}");
+        assert_eq!(life.question(&other_asked).await["state"], "declined", "{strategy:?}");
+        life.stop().await;
     }
-    let voted =
-        life.post(&format!("/permission/{}", asked.request), Some(&session.client), &say("Blue")).await;
-    assert_eq!((voted.status, &voted.body), (200, &json!({})));
-    assert_eq!(life.question(&asked).await["state"], "answered");
-    assert_eq!(life.question(&other_asked).await["state"], "open");
-    life.stop().await;
 }
 
 /// The one event of a vote that settled.
@@ -275,6 +311,7 @@ async fn v1_v4_a_valid_vote_settles_once_and_the_late_learn_who_when_and_what() 
         let selected = json!({ "outcome": "selected", "optionId": "proceed_once" });
         is_resolved(&told[0], &asked, client, &selected);
         assert_eq!(told[0]["data"]["answers"], json!({ "0": "Blue" }));
+        let at = told[0]["data"]["answeredAt"].clone();
 
         // (what, by whom, the vote): all the same 404, and the first outcome stands.
         let unoffered = select("nope", json!({}));
@@ -297,7 +334,7 @@ async fn v1_v4_a_valid_vote_settles_once_and_the_late_learn_who_when_and_what() 
                     "outcome": selected,
                     "answers": { "0": "Blue" },
                     "answeredBy": { "clientId": session.client, "surface": "http" },
-                    "answeredAt": told[0]["data"]["answeredAt"],
+                    "answeredAt": at,
                 }),
                 what,
             );
@@ -311,6 +348,7 @@ async fn v1_v4_a_valid_vote_settles_once_and_the_late_learn_who_when_and_what() 
                     "outcome": selected,
                     "answers": { "0": "Blue" },
                     "answeredBy": { "clientId": session.client, "surface": "http" },
+                    "answeredAt": at,
                 }),
                 what,
             );
@@ -437,48 +475,6 @@ async fn v1_of_many_votes_at_once_one_settles() {
     life.stop().await;
 }
 
-#[tokio::test]
-async fn v1_a_late_vote_is_told_whatever_the_age() {
-    let machine = Machine::new();
-    let life = machine.start(Tune::default()).await;
-    let (session, first) = life.asking().await;
-    life.vote(&session, &first.request, None, &say("Blue")).await;
-    // More than the peer remembers (512), and than a session keeps in memory.
-    for _ in 0..9 {
-        life.prompt(&session, Some(&session.client), "ask 60").await;
-        let votes = life.asked(&session, 60).await;
-        let votes = votes.iter().map(|asked| {
-            let (life, session) = (&life, &session);
-            async move { life.vote(session, &asked.request, None, &say("Red")).await.status }
-        });
-        assert!(futures::future::join_all(votes).await.iter().all(|status| *status == 200));
-    }
-    let mut events = life.events(&session).await;
-    life.told(&session, &mut events).await;
-    let late = life.vote(&session, &first.request, None, &say("Red")).await;
-    assert_eq!((late.status, &late.body["answers"]), (404, &json!({ "0": "Blue" })));
-    assert_eq!(kinds(&life.told(&session, &mut events).await), ["permission_already_resolved"]);
-    life.stop().await;
-}
-
-#[tokio::test]
-async fn c4_the_sixty_fifth_question_is_cancelled_by_itself() {
-    let machine = Machine::new();
-    let life = machine.start(Tune::default()).await;
-    let session = life.make().await;
-    let mut events = life.events(&session).await;
-    life.prompt(&session, Some(&session.client), "ask 65").await;
-    let asked = life.asked(&session, 64).await;
-    for asked in &asked {
-        assert_eq!(life.vote(&session, &asked.request, None, &say("Red")).await.status, 200);
-    }
-    let end = events.wait_for("turn_complete").await;
-    assert_eq!(end["data"]["stopReason"], "cancelled", "the agent was told of the last one: {end:#}");
-    let results = machine.histories.results(&session.id);
-    assert_eq!(results.iter().filter(|result| result.is_none()).count(), 1);
-    life.stop().await;
-}
-
 /// A question that was asked in an earlier life, and the life after it.
 async fn restarted(machine: &Machine, tune: Tune) -> (Life, Made, Asked) {
     let life = machine.start(tune.clone()).await;
@@ -528,43 +524,46 @@ async fn r16_a_stranger_is_still_one_after_a_restart() {
 
 #[tokio::test]
 async fn r17_an_alias_is_one_of_its_own_question_and_events_carry_the_live_id() {
-    let machine = Machine::new();
-    let life = machine.start(Tune::default()).await;
-    let session = life.make().await;
-    life.prompt(&session, Some(&session.client), "ask 2").await;
-    let old = life.asked(&session, 2).await;
-    life.stop().await;
-    let life = machine.start(Tune::default()).await;
-    life.load(&session, Some(&session.client)).await;
-    let live = life.asked(&session, 2).await;
-    let mut events = life.events(&session).await;
-    life.told(&session, &mut events).await;
-    for (old, live) in old.iter().zip(&live) {
-        assert_eq!((&old.id, old.generation), (&live.id, live.generation));
-        assert_ne!(old.request, live.request, "R7");
-    }
-    let voted = life.vote(&session, &old[1].request, Some(&session.client), &say("Blue")).await;
-    assert_eq!(voted.status, 200);
-    let told = life.told(&session, &mut events).await;
-    assert_eq!(told[0]["data"]["requestId"], json!(live[1].request), "{told:#?}");
-    assert_eq!(life.question(&old[0]).await["state"], "open", "its sibling is as it was");
-    // Both ids are late now, and each is told back as it was sent.
-    for request in [&old[1].request, &live[1].request] {
-        let late = life.vote(&session, request, None, &say("Red")).await;
-        assert_eq!((late.status, &late.body["requestId"]), (404, &json!(request)));
+    for strategy in ALL {
+        let machine = Machine::new();
+        let life = machine.start(policy(strategy)).await;
+        let session = life.make().await;
+        life.prompt(&session, Some(&session.client), "ask 2").await;
+        let old = life.asked(&session, 2).await;
+        life.stop().await;
+        let life = machine.start(policy(strategy)).await;
+        life.load(&session, Some(&session.client)).await;
+        let live = life.asked(&session, 2).await;
+        let mut events = life.events(&session).await;
+        life.told(&session, &mut events).await;
+        for (old, live) in old.iter().zip(&live) {
+            assert_eq!((&old.id, old.generation), (&live.id, live.generation));
+            assert_ne!(old.request, live.request, "R7");
+        }
+        let voted = life.vote(&session, &old[1].request, Some(&session.client), &say("Blue")).await;
+        assert_eq!(voted.status, 200);
         let told = life.told(&session, &mut events).await;
-        assert_eq!(kinds(&told), ["permission_already_resolved"]);
-        assert_eq!(told[0]["data"]["questionId"], json!(old[1].id));
+        assert_eq!(told[0]["data"]["requestId"], json!(live[1].request), "{strategy:?} {told:#?}");
+        assert_eq!(life.question(&old[0]).await["state"], "open", "its sibling is as it was");
+        // Both ids are late now, and each is told back as it was sent.
+        for request in [&old[1].request, &live[1].request] {
+            let late = life.vote(&session, request, None, &say("Red")).await;
+            assert_eq!((late.status, &late.body["requestId"]), (404, &json!(request)));
+            let told = life.told(&session, &mut events).await;
+            assert_eq!(kinds(&told), ["permission_already_resolved"]);
+            assert_eq!(told[0]["data"]["questionId"], json!(old[1].id));
+        }
+        // A question of the same session that is asked later has ids of its own.
+        let voted = life.vote(&session, &live[0].request, Some(&session.client), &say("Red")).await;
+        assert_eq!(voted.status, 200, "{strategy:?}");
+        life.prompt(&session, Some(&session.client), "ask").await;
+        let next = life.asked(&session, 1).await.remove(0);
+        for request in [&old[0].request, &old[1].request] {
+            assert_eq!(got(&life.vote(&session, request, None, &say("Red")).await).0, 404);
+        }
+        assert_eq!(life.question(&next).await["state"], "open");
+        life.stop().await;
     }
-    // A question of the same session that is asked later has ids of its own.
-    assert_eq!(life.vote(&session, &live[0].request, None, &say("Red")).await.status, 200);
-    life.prompt(&session, Some(&session.client), "ask").await;
-    let next = life.asked(&session, 1).await.remove(0);
-    for request in [&old[0].request, &old[1].request] {
-        assert_eq!(got(&life.vote(&session, request, None, &say("Red")).await).0, 404);
-    }
-    assert_eq!(life.question(&next).await["state"], "open");
-    life.stop().await;
 }
 
 #[tokio::test]
@@ -589,26 +588,28 @@ async fn r17_a_vote_wakes_its_own_session_and_no_other() {
 
 #[tokio::test]
 async fn r17_with_the_flag_off_an_old_request_is_not_found() {
-    let machine = Machine::new();
-    let life = machine.start(Tune::default()).await;
-    let (session, asked) = life.asking().await;
-    life.stop().await;
-    let off = Tune { restore: false, ..Tune::default() };
-    let life = machine.start(off).await;
-    let client = Some(session.client.as_str());
-    let stored = life.vote(&session, &asked.request, client, &say("Blue")).await;
-    assert_eq!(got(&stored), (404, "session_not_found"), "{stored:?}");
-    let legacy = life.post(&format!("/permission/{}", asked.request), client, &say("Blue")).await;
-    assert_eq!(got(&legacy), (404, "-"), "{legacy:?}");
-    life.load(&session, client).await;
-    let live = life.vote(&session, &asked.request, client, &say("Blue")).await;
-    assert_eq!(got(&live), (404, "-"), "{live:?}");
-    assert_eq!(life.question(&asked).await["state"], "open");
-    life.stop().await;
-    // Until something was sent to the model, a later start can still ask it (S3).
-    let life = machine.start(Tune::default()).await;
-    assert_eq!(life.vote(&session, &asked.request, client, &say("Blue")).await.status, 200);
-    life.stop().await;
+    for strategy in ALL {
+        let machine = Machine::new();
+        let life = machine.start(policy(strategy)).await;
+        let (session, asked) = life.asking().await;
+        life.stop().await;
+        let off = Tune { restore: false, ..policy(strategy) };
+        let life = machine.start(off).await;
+        let client = Some(session.client.as_str());
+        let stored = life.vote(&session, &asked.request, client, &say("Blue")).await;
+        assert_eq!(got(&stored), (404, "session_not_found"), "{strategy:?}: {stored:?}");
+        let legacy = life.post(&format!("/permission/{}", asked.request), client, &say("Blue")).await;
+        assert_eq!(got(&legacy), (404, "-"), "{legacy:?}");
+        life.load(&session, client).await;
+        let live = life.vote(&session, &asked.request, client, &say("Blue")).await;
+        assert_eq!(got(&live), (404, "-"), "{live:?}");
+        assert_eq!(life.question(&asked).await["state"], "open");
+        life.stop().await;
+        // Until something was sent to the model, a later start can still ask it (S3).
+        let life = machine.start(policy(strategy)).await;
+        assert_eq!(life.vote(&session, &asked.request, client, &say("Blue")).await.status, 200);
+        life.stop().await;
+    }
 }
 
 #[tokio::test]

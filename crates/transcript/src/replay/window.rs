@@ -51,6 +51,9 @@ pub struct Cut {
     pub before: Option<RecordId>,
     /// How many bytes of the file lie before the window.
     pub bytes_before: u64,
+    /// About how many updates they are, by the size of those in the window: to count them would be to read them all.
+    /// At least 1.
+    pub updates_before: u64,
 }
 
 /// Reads the end of a session, and only as much of the file as the window takes.
@@ -96,14 +99,20 @@ pub fn window_as<Update>(
         kept.truncate(kept.len() - results);
     }
     let first = kept.last();
-    let cut = cut.then(|| Cut {
+    let mut cut = cut.then(|| Cut {
         before: first.and_then(|placed| placed.record.uuid.clone()),
         bytes_before: first.map_or(0, |placed| placed.offset),
+        updates_before: 1,
     });
+    let shown: u64 = kept.iter().map(|placed| placed.length as u64).sum();
     let damaged = walk.damaged;
     let records = kept.len();
     let oldest_first = kept.into_iter().rev().map(|placed| placed.record);
     let (updates, open) = convert(oldest_first, Converter::new(finalise), true, make);
+    if let Some(cut) = &mut cut {
+        let before = u128::from(cut.bytes_before) * updates.len() as u128 / u128::from(shown.max(1));
+        cut.updates_before = u64::try_from(before).unwrap_or(u64::MAX).max(1);
+    }
     Ok(Replay { updates, cut, open, records, damaged })
 }
 

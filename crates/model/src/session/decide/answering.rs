@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::answers::{Answers, InvalidAnswers};
 use crate::ids::{Generation, QuestionId, RequestId, ResponseId};
-use crate::policy::{Ballot, Capture, Forbidden, Verdict, Voter, judge};
+use crate::policy::{Ballot, Capture, Forbidden, Strategy, Verdict, Voter, judge};
 use crate::question::OPTION_SUBMIT;
 use crate::session::command::{Choice, Context};
 use crate::session::event::Event;
@@ -54,7 +54,7 @@ pub(super) fn vote(
     let Some(option) = vote.option else {
         // The outcome `cancelled` settles for every policy and every voter.
         let decision = Decision::Declined { option_id: None };
-        return Ok(vec![settled(question, decision, vote.by, None, context)]);
+        return Ok(vec![settled(question, decision, vote.by, None, None, context)]);
     };
     let decision = decision_of(question, &option, |question| {
         Answers::lenient(vote.answers.as_ref(), question.body.questions()).map(|lenient| lenient.answers)
@@ -204,13 +204,17 @@ fn settle(
     context: &Context,
 ) -> Result<Vec<Event>, Rejection> {
     let asking = question.asking.as_ref().filter(|asking| asking.life == session.life);
-    let (capture, ballots) = match asking {
-        Some(asking) => (asking.capture.clone(), asking.ballots.as_slice()),
-        None => (capture_unasked(session, question, &voter, context), &[][..]),
+    let (capture, ballots, policy) = match asking {
+        Some(asking) => (asking.capture.clone(), asking.ballots.as_slice(), None),
+        None => {
+            let capture = capture_unasked(session, question, &voter, context);
+            let policy = capture.strategy();
+            (capture, &[][..], Some(policy))
+        }
     };
     let choice = choice_key(&decision);
     match judge(&capture, ballots, &voter, &choice) {
-        Verdict::Settles => Ok(vec![settled(question, decision, by, response, context)]),
+        Verdict::Settles => Ok(vec![settled(question, decision, by, response, policy, context)]),
         Verdict::Counts if asking.is_none() => Err(Rejection::NotAsked),
         Verdict::Counts => match voter.client {
             Some(client) => Ok(vec![Event::Voted {
@@ -252,8 +256,9 @@ fn settled(
     decision: Decision,
     by: Answerer,
     response: Option<ResponseId>,
+    policy: Option<Strategy>,
     context: &Context,
 ) -> Event {
-    let settlement = Settlement { decision, by, at: context.now, response };
+    let settlement = Settlement { decision, by, at: context.now, response, policy };
     Event::Settled { generation: question.generation, settlement }
 }

@@ -74,6 +74,7 @@ fn event((kind, a, b): (u8, u8, u8)) -> Event {
                 by: by(None),
                 at: Micros(1),
                 response: None,
+                policy: None,
             },
         },
         17 => Event::Closed { generation, cause: CloseCause::OrphanRepair },
