@@ -23,7 +23,7 @@
 //! | I6 | status, list and inbox agree on running, waiting, ended (`look`); a turn ends once (`check`) | |
 //! | I7 | a round of reads leaves every version as it was (`look`) | `e2e::reads` (bytes of the files) |
 //! | I8 | every open question is in the inbox (`check`) | |
-//! | I9 | at a start, and when all have left, there are no tasks, no agents and no live sessions (`life`) | |
+//! | I9 | at a start, and when all have left, there are no tasks, no agents and no live sessions; while no session is live, the engine has nothing to do that lasts (`life`) | |
 //! | I10 | no call dangles in mid-file, no result is there twice (`check`); at rest a turn went on with what it was answered (`rest`) | `e2e::crash_table` (against an undisturbed run) |
 //! | I11 | cannot show: it is a lock of the system | `ledger/tests/processes.rs`, `e2e::unattended` |
 //! | I12 | an orderly stop ends no question, and writes no result of one (`life`) | `e2e::signals` |
@@ -110,7 +110,7 @@ fn run_on(seed: u64, durable: &Durable) -> Outcome {
     let ledger = durable.open();
     in_runtime(async {
         let last = Life::begin(seed, counts.lives, &settings, &ledger, &store);
-        last.come_to_rest().await;
+        last.come_to_rest(&mut checker).await;
         last.end(&mut checker);
     });
     rest::at_rest(&*ledger, &store, settings.restore);

@@ -1,14 +1,16 @@
 //! One life of the daemon: it begins, things happen, it dies or is stopped.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_engine::{AnswerRequest, Engine, EngineConfig, LoadAction, LoadRequest, Presence};
 use holdpoint_ledger::Ledger;
-use holdpoint_model::ids::QuestionId;
+use holdpoint_model::ids::{QuestionId, SessionId};
 use holdpoint_model::policy::{Strategy, Voter};
 use holdpoint_model::session::{Answerer, Choice, Question};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::agent::SimAgents;
 use crate::check::Checker;
@@ -84,6 +86,8 @@ pub(crate) struct Life {
     people: People,
     /// Tasks that run when nothing is loaded.
     idle_tasks: usize,
+    /// Since when no session is live while the engine still does something.
+    asleep_since: Cell<Option<Instant>>,
 }
 
 /// Lets everything happen that can without time passing: the paused clock moves only when all else waits.
@@ -149,7 +153,7 @@ impl Life {
             crash,
             strategy,
         };
-        Self { people, idle_tasks: tasks() }
+        Self { people, idle_tasks: tasks(), asleep_since: Cell::new(None) }
     }
 
     /// Things happen until the daemon dies, is stopped, or nothing more is to happen.
@@ -158,10 +162,11 @@ impl Life {
         settle().await;
         self.costs_nothing("at the start");
         for _ in 0..(20 + rng.below(60)) {
-            self.people.act(rng);
+            let session = self.people.act(rng);
             // Several things at once, now and then.
             if !rng.one_in(3) {
                 settle().await;
+                self.look(session).await;
             }
             if rng.one_in(12) {
                 tokio::time::sleep(Duration::from_secs(rng.below(90))).await;
@@ -182,6 +187,26 @@ impl Life {
             if !crash.has_crashed() {
                 self.stop().await;
             }
+        }
+    }
+
+    /// Looks at the session that something was done to, once nothing more happens by itself (I5, I6, I7), and at what
+    /// runs (I9).
+    async fn look(&self, session: Option<SessionId>) {
+        let People { engine, store, crash, .. } = &self.people;
+        if let Some(session) = session {
+            crate::look::look(self.people.clone(), session);
+            settle().await;
+        }
+        if crash.has_crashed() || engine.live_sessions() > 0 || engine.tasks() == 0 {
+            self.asleep_since.set(None);
+            return;
+        }
+        // An agent may still be on its way to a session that was given up; that ends with the time it has for it.
+        let since = self.asleep_since.get().unwrap_or_else(Instant::now);
+        self.asleep_since.set(Some(since));
+        if since.elapsed() > 2 * engine.config().take_up_timeout {
+            store.violation(format!("I9: no session is live, and {} tasks go on", engine.tasks()));
         }
     }
 
@@ -232,12 +257,12 @@ impl Life {
     }
 
     /// Everybody comes back and answers everything, until nothing waits any more.
-    pub(crate) async fn come_to_rest(&self) {
+    pub(crate) async fn come_to_rest(&self, checker: &mut Checker) {
         let People { engine, ledger, store, .. } = &self.people;
         for _ in 0..80 {
             let mut busy = false;
             for session in ledger.sessions() {
-                let client = session.clients.iter().next().cloned();
+                let (client, id) = (session.clients.iter().next().cloned(), session.id);
                 let request = LoadRequest {
                     action: LoadAction::Resume,
                     presence: Presence::default(),
@@ -245,10 +270,12 @@ impl Life {
                     page_size: None,
                     approval_mode: None,
                 };
-                drop(engine.load(&session.id, request).await);
+                drop(engine.load(&id, request).await);
+                self.step(Some(id), checker).await;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
             ledger.flush();
+            self.step(None, checker).await;
             for session in ledger.sessions() {
                 busy |= session.turn.is_some() || !session.queue.is_empty();
                 for question in session.open() {
@@ -256,16 +283,24 @@ impl Life {
                     busy |= engine.config().restore
                         || question.asking.as_ref().is_some_and(|a| a.life == session.life);
                     answer(engine, question).await;
+                    self.step(Some(session.id.clone()), checker).await;
                 }
             }
             settle().await;
             ledger.flush();
+            self.step(None, checker).await;
             if !busy {
                 self.go_to_sleep().await;
                 return;
             }
         }
         store.violation("it does not come to rest: something waits for ever");
+    }
+
+    /// One step of the last life is over.
+    async fn step(&self, session: Option<SessionId>, checker: &mut Checker) {
+        self.look(session).await;
+        checker.check(&self.people.ledger, &self.people.store);
     }
 
     /// Everybody leaves: nothing may go on for sessions that wait or are over (I9).
@@ -301,7 +336,7 @@ async fn answer(engine: &Engine, question: &Question) {
     drop(engine.answer(&question.id, request).await);
 }
 
-type Open = (holdpoint_model::ids::SessionId, QuestionId, holdpoint_model::ids::CallId);
+type Open = (SessionId, QuestionId, holdpoint_model::ids::CallId);
 
 fn open_questions(ledger: &SimLedger) -> Vec<Open> {
     let mut open = Vec::new();

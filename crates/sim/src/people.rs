@@ -54,12 +54,16 @@ fn voter(client: Option<&ClientId>, rng: &mut Rng) -> Voter {
 }
 
 impl People {
-    /// Does one thing, and returns before it is done.
-    pub(crate) fn act(&self, rng: &mut Rng) {
+    /// Does one thing, and returns before it is done: the session that it is done to, where there is one already.
+    pub(crate) fn act(&self, rng: &mut Rng) -> Option<SessionId> {
         let known = self.ledger.sessions();
         let draw = rng.below(125);
-        let Some(session) = rng.pick(&known).cloned() else { return self.create(rng) };
+        let Some(session) = rng.pick(&known).cloned() else {
+            self.create(rng);
+            return None;
+        };
         let id = session.id.clone();
+        let to = id.clone();
         let clients: Vec<ClientId> = session.clients.iter().cloned().collect();
         let client = if rng.one_in(3) { None } else { rng.pick(&clients).cloned() };
         let questions: Vec<Question> = session.questions.values().map(|q| q.as_ref().clone()).collect();
@@ -87,6 +91,7 @@ impl People {
             (110..=113, _) => self.watch(id, rng),
             _ => crate::look::look(self.clone(), id),
         }
+        Some(to)
     }
 
     /// Somebody waits for what the daemon says: its answer is a send too. `None` never comes.

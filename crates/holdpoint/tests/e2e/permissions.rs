@@ -38,11 +38,11 @@ async fn v6_an_open_permission_of_before_a_kill_is_closed_its_call_repaired_and_
     // The load asks nothing again, and shows the call as what it is: over.
     let view = api.load(&session).await;
     assert_eq!(view["hasActivePrompt"], false, "{view:#}");
-    let shown = view["compactedReplay"].as_array().unwrap().iter().filter_map(|event| {
+    let mut shown = view["compactedReplay"].as_array().unwrap().iter().filter_map(|event| {
         let update = &event["data"]["update"];
         update["toolCallId"].is_string().then(|| update["status"].clone())
     });
-    assert_eq!(shown.last(), Some(json!("failed")), "{view:#}");
+    assert_eq!(shown.next_back(), Some(json!("failed")), "{view:#}");
     assert!(api.asked(&session).await.is_empty());
     let row = api.question(&asked.id).await;
     assert_eq!(json!([row["state"], row["outcome"]["cause"]]), over, "and after it: {row:#}");
