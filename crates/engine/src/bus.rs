@@ -311,6 +311,10 @@ impl Reader {
             self.evict(reason, frame, frames, bytes, now);
             return false;
         }
+        // By what it has left: one event may be as large as the room that it was warned of.
+        if self.fullness(frames, bytes) < 375 {
+            self.warned = false;
+        }
         self.queued.frames.fetch_add(1, Ordering::Relaxed);
         self.queued.bytes.fetch_add(frame.weight(), Ordering::Relaxed);
         if self.frames.try_send(Arc::clone(frame)).is_err() {
@@ -336,13 +340,14 @@ impl Reader {
         tracing::warn!(reason, frames, bytes, "a reader that could not keep up was let go");
     }
 
-    /// Warns at three quarters, once until the queue is nearly empty again.
+    /// How full a queue of this is, in thousandths.
+    fn fullness(&self, frames: usize, bytes: usize) -> usize {
+        (frames * 1000 / self.max_queued).max(bytes * 1000 / MAX_QUEUED_BYTES)
+    }
+
+    /// Warns at three quarters, once until the queue is below three eighths again.
     fn warn(&mut self, frames: usize, bytes: usize, last: Option<u64>, now: Micros) {
-        let fullness = (frames * 1000 / self.max_queued).max(bytes * 1000 / MAX_QUEUED_BYTES);
-        if fullness < 375 {
-            self.warned = false;
-        }
-        if fullness < 750 || self.warned {
+        if self.fullness(frames, bytes) < 750 || self.warned {
             return;
         }
         self.warned = true;

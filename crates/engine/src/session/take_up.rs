@@ -47,7 +47,7 @@ pub(super) enum OnBehalf {
 /// How a take-up ended.
 pub(super) struct TakeUpDone {
     result: Result<(Arc<dyn Agent>, TakenUp), AgentError>,
-    /// The history, where a load waits: with the calls at its end spared if `spared`.
+    /// The history, where a load waits: with calls at its end spared if `spared`.
     read: Option<Result<history::Read, String>>,
     spared: bool,
 }
@@ -160,6 +160,7 @@ impl Actor {
                     Err(_) => Err(AgentError::TimedOut(limit.as_secs())),
                 }
             };
+            let mut spared = false;
             let read = async {
                 if !loads {
                     return None;
@@ -169,6 +170,7 @@ impl Actor {
                     if spare_all { transcripts.dangling(&session).await } else { Ok(BTreeSet::new()) };
                 Some(match spare {
                     Ok(spare) => {
+                        spared = !spare.is_empty();
                         let finalise = Finalise::Close { spare };
                         let wanted = Wanted { end: None, records: page_size, finalise };
                         transcripts.window(&session, wanted).await
@@ -183,7 +185,7 @@ impl Actor {
                 let result = take.await;
                 (result, read.await)
             };
-            let _ = done.send(Done::TakenUp(Box::new(TakeUpDone { result, read, spared: spare_all }))).await;
+            let _ = done.send(Done::TakenUp(Box::new(TakeUpDone { result, read, spared }))).await;
         });
     }
 
@@ -293,8 +295,8 @@ impl Actor {
                 _ => Spare::Nothing,
             };
             // The first that it fits gets the history that was read; there is seldom a second, who reads for himself.
-            let fits =
-                spared == matches!(spare, Spare::These(_)) && waiter.request.action == LoadAction::Load;
+            let spares = matches!(&spare, Spare::These(calls) if !calls.is_empty());
+            let fits = spared == spares && waiter.request.action == LoadAction::Load;
             let read = if fits { read.take() } else { None };
             self.serve(waiter, read, spare);
         }

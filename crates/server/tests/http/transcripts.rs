@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::rig::{Life, Machine, Made};
-use crate::support::Tune;
+use crate::support::{Request, Tune};
 use crate::votes::got;
 
 /// One record, that follows the one before it.
@@ -41,12 +41,14 @@ fn turns(count: usize, size: usize) -> Vec<Value> {
         .collect()
 }
 
-/// Puts the transcript of a new session where the daemon finds it.
-fn put(life: &Life, records: &[Value]) -> Made {
-    let id = uuid::Uuid::new_v4().to_string();
+/// A stored session with this transcript.
+async fn put(life: &Life, records: &[Value]) -> Made {
+    let session = life.make().await;
+    let closed = life.daemon.send(Request::new("DELETE", &format!("/session/{}", session.id))).await;
+    assert_eq!(closed.status, 204, "{closed:?}");
     let text: String = records.iter().map(|record| format!("{record}\n")).collect();
-    std::fs::write(path(life, &id), text).unwrap();
-    Made { id, client: "client_of_nobody".to_owned() }
+    std::fs::write(path(life, &session.id), text).unwrap();
+    session
 }
 
 fn path(life: &Life, id: &str) -> camino::Utf8PathBuf {
@@ -106,7 +108,7 @@ async fn d4_17_a_load_tells_as_much_of_the_end_as_was_asked_for() {
     let machine = Machine::new();
     let life = machine.start(Tune::default()).await;
     for (size, first) in [(10, 51), (1, 60), (59, 2)] {
-        let session = put(&life, &turns(30, 10));
+        let session = put(&life, &turns(30, 10)).await;
         let loaded = load(&life, &session, json!({ "historyPageSize": size })).await;
         is_a_window(&loaded, &numbered(first..=60));
         let data = &loaded["compactedReplay"][0]["data"];
@@ -115,14 +117,14 @@ async fn d4_17_a_load_tells_as_much_of_the_end_as_was_asked_for() {
         assert!(dropped <= 6, "{data:#}");
     }
     for size in [json!(60), json!(500), Value::Null] {
-        let session = put(&life, &turns(30, 10));
+        let session = put(&life, &turns(30, 10)).await;
         let loaded = load(&life, &session, json!({ "historyPageSize": size })).await;
         let replay = loaded["compactedReplay"].as_array().unwrap();
         let told: Vec<_> = replay.iter().map(|event| &event["data"]["update"]).collect();
         assert_eq!(records(&told), numbered(1..=60), "{size}");
         assert!(loaded.get("historyHasMore").is_none() && loaded.get("historyAnchorRecordId").is_none());
     }
-    let session = put(&life, &turns(1, 10));
+    let session = put(&life, &turns(1, 10)).await;
     for bad in [json!(0), json!(501), json!(-1), json!(1.5), json!("10"), json!([])] {
         let path = format!("/session/{}/load", session.id);
         let refused = life.post(&path, None, &json!({ "historyPageSize": bad })).await;
@@ -137,7 +139,7 @@ async fn d4_17_a_long_history_is_told_from_its_tail_and_never_refused() {
     let machine = Machine::new();
     let life = machine.start(Tune::default()).await;
     // 60 records of more than 100 KiB: 4 MiB hold the last 40 of them, less what is around the texts.
-    let session = put(&life, &turns(30, 104_000));
+    let session = put(&life, &turns(30, 104_000)).await;
     let loaded = load(&life, &session, json!({})).await;
     is_a_window(&loaded, &numbered(21..=60));
     // The rest is a page away, up to the record that the window begins with.
@@ -152,7 +154,7 @@ async fn d4_17_a_long_history_is_told_from_its_tail_and_never_refused() {
 async fn a4_a_page_before_a_record_goes_back_from_it() {
     let machine = Machine::new();
     let life = machine.start(Tune::default()).await;
-    let session = put(&life, &turns(10, 10));
+    let session = put(&life, &turns(10, 10)).await;
     let base = format!("/session/{}/transcript", session.id);
     for limit in [1, 3, 7, 20, 500] {
         let (mut before, mut found) = ("r20".to_owned(), vec!["r20".to_owned()]);
@@ -209,7 +211,7 @@ async fn f2_how_a_history_was_interrupted_and_what_continue_makes_of_it() {
     let life = machine.start(Tune::default()).await;
     for (kind, records) in table {
         let goes_on = kind != "clean";
-        let session = put(&life, &records);
+        let session = put(&life, &records).await;
         life.load(&session, Some("me")).await;
         assert_eq!(recovery(&life, &session).await, json!({ "kind": kind, "canContinue": goes_on }));
         let mut events = life.events(&session).await;
@@ -235,7 +237,7 @@ async fn f2_how_a_history_was_interrupted_and_what_continue_makes_of_it() {
 async fn a2_a_history_that_cannot_be_read_is_degraded_and_not_clean() {
     let machine = Machine::new();
     let life = machine.start(Tune::default()).await;
-    let session = put(&life, &turns(1, 1));
+    let session = put(&life, &turns(1, 1)).await;
     life.load(&session, Some("me")).await;
     assert_eq!(recovery(&life, &session).await["kind"], "clean");
     let newer = record(1, "user", json!({ "holdpoint": { "v": 99 } }));
@@ -272,7 +274,7 @@ async fn a2_which_sessions_a_list_is_of() {
 async fn a3_a_session_is_copied_whole_or_not_at_all() {
     let machine = Machine::new();
     let life = machine.start(Tune::default()).await;
-    let session = put(&life, &turns(2, 1));
+    let session = put(&life, &turns(2, 1)).await;
     let path = format!("/session/{}/branch", session.id);
     for record in [json!("r1"), json!("r99"), json!(7)] {
         let refused = life.post(&path, None, &json!({ "atRecordId": record })).await;
