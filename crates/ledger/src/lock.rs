@@ -58,7 +58,7 @@ pub enum LockError {
 
 impl DataDirLock {
     /// Takes the lock on `dir`, and makes the directory (mode 0700) where there is none. Who has it is told at once;
-    /// only where the holder has died, [a moment](LETTING_GO) is waited for.
+    /// only where the holder has died, a few seconds are waited for what it was about to start.
     ///
     /// # Errors
     /// Another process holds it, or the system refuses.

@@ -93,7 +93,8 @@ fn b4_a_ring_of_no_size_keeps_one() {
 fn b4_where_a_reader_goes_on() {
     const NONE: &str = "";
     // (in a response, since, ring; the cursor; why it cannot go on there; what is replayed)
-    let table: &[((u64, u64, usize), u64, &str, &[u64])] = &[
+    type Row = ((u64, u64, usize), u64, &'static str, &'static [u64]);
+    let table: &[Row] = &[
         ((0, 0, 3), 0, NONE, &[]),
         ((0, 0, 3), 1, "epoch_reset", &[]),
         ((0, 5, 8), 0, NONE, &[1, 2, 3, 4, 5]),
