@@ -81,7 +81,7 @@ export class Model extends ScriptedModel {
         break;
       case 'MANY':
         if (n > 0) plan.pieces.push(`I searched ${n} times.`);
-        else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.calls.push(this.#call('glob', { pattern: `src/**/part_${i}.rs` }));
+        else for (let i = 0; i < Number(trigger.slice(5)); i += 1) plan.calls.push(this.call('glob', { pattern: `src/**/part_${i}.rs` }));
         break;
       case 'HANG': plan.pieces.push('Thinking about it'); plan.hang = true; break;
       case 'RICH':
@@ -98,8 +98,8 @@ export class Model extends ScriptedModel {
       case 'EVIL':
         if (n === 0) {
           plan.pieces.push(`${EVIL} **${EVIL}** [link](javascript:window.broken=1) [data](data:text/html,x) ![pic](https://example.org/x.png) [good](https://example.org/)\n\n\`\`\`html\n${EVIL}\n\`\`\`\n\n| ${EVIL} | b |\n| --- | --- |\n| ${EVIL} | c |\n`);
-          plan.calls.push(this.#call('write_file', { file_path: EVIL_NAME, content: `${EVIL}\n` }), this.#call('run_shell_command', { command: `echo '${EVIL}'`, description: EVIL, is_background: false }));
-        } else if (n === 2) plan.calls.push(ask({ question: EVIL, header: '<b>x</b>', options: [{ label: `${EVIL}1`, description: EVIL }, { label: `${EVIL}2`, description: EVIL }] }));
+          plan.calls.push(this.call('write_file', { file_path: EVIL_NAME, content: `${EVIL}\n` }), this.call('run_shell_command', { command: `echo '${EVIL}'`, description: EVIL, is_background: false }));
+        } else if (n === 2) plan.calls.push(this.ask({ question: EVIL, header: '<b>x</b>', options: [{ label: `${EVIL}1`, description: EVIL }, { label: `${EVIL}2`, description: EVIL }] }));
         else plan.pieces.push(`Read: ${results.at(-1)}`);
         break;
       default:
