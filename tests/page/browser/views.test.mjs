@@ -168,18 +168,12 @@ check('h13_long_output_is_folded_and_can_be_opened', async (machine) => {
 
 check('d4_who_else_is_attached_is_told_by_name', async (machine) => {
   const id = await machine.session();
-  let clients;
-  const page = await machine.tab('/');
-  await page.route(/\/sessions\?/, async (route) => {
-    const response = await route.fetch();
-    const body = await response.json();
-    for (const row of body.sessions) if (clients) Object.assign(row, { clientCount: clients.length, clients });
-    await route.fulfill({ response, json: body });
-  });
-  await page.goto(`${machine.url}/s/${id}`);
-  await page.locator('.attached', { hasText: '1 other here' }).waitFor();
-  clients = [{ surface: 'web' }, { name: 'Ann', surface: 'slack' }, { surface: 'cli' }];
-  await page.locator('.attached', { hasText: /^Ann, somebody on the command line are here$/ }).waitFor();
+  const come = (headers) => fetch(`${machine.daemon}/session/${id}/load`, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: '{}' });
+  const page = await machine.tab(`/s/${id}`);
+  await page.locator('.attached', { hasText: /^somebody over HTTP is here$/ }).waitFor();
+  await come({ 'x-holdpoint-surface': 'slack', 'x-holdpoint-name': encodeURIComponent('Zoë') });
+  await come({ 'x-holdpoint-surface': 'cli' });
+  await page.locator('.attached', { hasText: /^(?=.*\bsomebody over HTTP\b)(?=.*Zoë)(?=.*\bsomebody on the command line\b).* are here$/ }).waitFor();
 });
 
 check('a_new_session_is_started_listed_filtered_and_deleted', async (machine) => {
