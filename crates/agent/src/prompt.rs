@@ -32,10 +32,12 @@ pub(crate) fn system(workspace: &Utf8Path) -> String {
 }
 
 fn agents_file(workspace: &Utf8Path) -> Option<String> {
-    let file = std::fs::File::open(workspace.join("AGENTS.md")).ok()?;
-    if !file.metadata().ok()?.is_file() {
+    let path = workspace.join("AGENTS.md");
+    // Before it is opened: to open a pipe that nobody writes to takes for ever.
+    if !std::fs::metadata(&path).ok()?.is_file() {
         return None;
     }
+    let file = std::fs::File::open(path).ok()?;
     let mut bytes = Vec::new();
     file.take(AGENTS_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
     let cut = bytes.len() > AGENTS_MAX;
@@ -104,6 +106,15 @@ mod tests {
         std::fs::write(workspace.join("AGENTS.md"), "é".repeat(AGENTS_MAX)).unwrap();
         let long = system(workspace);
         assert!(long.len() < 2 * AGENTS_MAX && long.contains("longer"));
+    }
+
+    #[test]
+    fn an_agents_md_that_is_no_file_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Utf8Path::from_path(dir.path()).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(workspace.join("AGENTS.md")).status().unwrap();
+        assert!(made.success());
+        assert!(!system(workspace).contains("AGENTS.md says"));
     }
 
     #[test]
