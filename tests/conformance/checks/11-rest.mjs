@@ -156,8 +156,11 @@ scenario(11, 'idle close', async (t) => {
   const machine = await t.daemon([RESTORE, '--session-idle-timeout-ms', '1000', ...look]);
   const [idle, read, waits] = [await machine.session(), await machine.session(), await machine.session()];
   await idle.prompt('hello');
-  // A session is not idle while its turn runs, and a close in the middle of one is another story.
-  await idle.idle();
+  // A session is not idle while its turn runs, and a close in the middle of one is another story. It may be closed already.
+  await until('its turn is over', async () => {
+    const { status, body } = await machine.call('GET', `${idle.path}/status`);
+    return status === 404 || body.hasActivePrompt === false;
+  });
   const stream = await read.stream({ cursor: 0 });
   await waits.ask();
   const live = async (session) => (await machine.call('GET', `${session.path}/status`)).status;
