@@ -339,8 +339,9 @@ fn over(question: &Value, status: StatusCode) -> Response {
             ("Closed", format!("It was closed {at}, and nobody answered it: {}.", cause_words(cause)))
         }
     };
-    let on_its_way = question["state"] != "closed" && outcome["delivered"] != true;
-    let delivered = match (question["state"] == "closed", on_its_way) {
+    let closed = question["state"] == "closed";
+    let on_its_way = !closed && outcome["delivered"] != true;
+    let delivered = match (closed, on_its_way) {
         (true, _) => None,
         (false, false) => Some("The agent has it."),
         (false, true) => Some("It is stored; the agent gets it next."),
@@ -411,43 +412,32 @@ fn refused(question: &Value, fields: &Fields, error: &EngineError) -> Response {
 }
 
 fn unknown() -> Response {
-    let page = OutcomePage {
-        heading: "There is no such question".to_owned(),
-        lines: vec![
-            "The link is wrong, or it is of another daemon, or the session was deleted long ago.".to_owned(),
-        ],
-        answers: Vec::new(),
-        session: None,
-        back: None,
-        again: None,
-    };
-    pages::render(StatusCode::NOT_FOUND, &page)
+    let line = "The link is wrong, or it is of another daemon, or the session was deleted long ago.";
+    notice(StatusCode::NOT_FOUND, "There is no such question", line.to_owned())
 }
 
 fn ambiguous(ending: &str) -> Response {
-    let page = OutcomePage {
-        heading: "More than one question ends so".to_owned(),
-        lines: vec![format!(
-            "Several ids end in {ending}. Open the one that you mean from the list of all that waits."
-        )],
-        answers: Vec::new(),
-        session: None,
-        back: None,
-        again: None,
-    };
-    pages::render(StatusCode::MULTIPLE_CHOICES, &page)
+    let line =
+        format!("Several ids end in {ending}. Open the one that you mean from the list of all that waits.");
+    notice(StatusCode::MULTIPLE_CHOICES, "More than one question ends so", line)
 }
 
 fn failed(problem: &str) -> Response {
+    let line = format!("{problem}. Nothing is lost: load this page again in a moment.");
+    notice(StatusCode::SERVICE_UNAVAILABLE, "The question cannot be read now", line)
+}
+
+/// A page that is about no question.
+fn notice(status: StatusCode, heading: &str, line: String) -> Response {
     let page = OutcomePage {
-        heading: "The question cannot be read now".to_owned(),
-        lines: vec![format!("{problem}. Nothing is lost: load this page again in a moment.")],
+        heading: heading.to_owned(),
+        lines: vec![line],
         answers: Vec::new(),
         session: None,
         back: None,
         again: None,
     };
-    pages::render(StatusCode::SERVICE_UNAVAILABLE, &page)
+    pages::render(status, &page)
 }
 
 #[cfg(test)]
