@@ -393,7 +393,7 @@ impl Actor {
 
     /// The agent drops the session, the stream ends, and the actor with it.
     pub(super) async fn put_away(&mut self, reason: &'static str, by: Option<&ClientId>) {
-        self.closing = !self.state.deleted;
+        self.closing = true;
         self.let_go().await;
         self.tell_closed(reason, by, None);
     }

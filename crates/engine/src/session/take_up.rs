@@ -319,9 +319,7 @@ impl Actor {
 
     /// The queue goes on, but not over the head of a question that a later load can still ask again.
     async fn resume_queue(&mut self) {
-        let waits = self.shared.config.restore
-            && (self.passed_over || self.state.open().any(|question| question.body.is_question()));
-        if (!waits || self.queue_is_fresh) && matches!(self.link, Link::Up { .. }) {
+        if (!self.waits_to_be_restored() || self.queue_is_fresh) && matches!(self.link, Link::Up { .. }) {
             self.start_waiting().await;
         }
     }
@@ -415,8 +413,12 @@ impl Actor {
 
     /// Whether a load by a client should have the trailing question asked again (R14).
     pub(super) fn can_ask_again(&self) -> bool {
+        self.state.running().is_none() && self.waits_to_be_restored()
+    }
+
+    /// Whether something may wait for a load by a client: an open question, or what the last load passed over.
+    fn waits_to_be_restored(&self) -> bool {
         self.shared.config.restore
-            && self.state.running().is_none()
             && (self.passed_over || self.state.open().any(|question| question.body.is_question()))
     }
 }
