@@ -49,20 +49,19 @@ impl Lost {
     /// Takes in what an agent says of a call. `ours` announces a call when its arguments are whole; another agent may do so
     /// while the model still writes them, and asks nobody yet.
     pub(super) fn take(&mut self, update: &Value, ours: bool) {
-        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let kind = text(update, "sessionUpdate");
-        if !matches!(kind.as_deref(), Some("tool_call" | "tool_call_update")) {
+        // Most updates are pieces of a text, and cost nothing here.
+        if !matches!(update["sessionUpdate"].as_str(), Some("tool_call" | "tool_call_update")) {
             return;
         }
-        let Some(call) = text(update, "toolCallId").and_then(|id| CallId::new(id).ok()) else { return };
-        let meta = update.get("_meta").unwrap_or(&Value::Null);
-        match text(update, "status").as_deref() {
+        let Some(call) = update["toolCallId"].as_str().and_then(|id| CallId::new(id).ok()) else { return };
+        let meta = &update["_meta"];
+        match update["status"].as_str() {
             Some("completed" | "failed") => {
                 self.running.remove(&call);
             }
-            Some(_) if !ours && text(meta, "phase").as_deref() == Some("preparing") => {}
+            Some(_) if !ours && meta["phase"] == "preparing" => {}
             Some(_) if self.running.len() < MOST => {
-                let asks = text(meta, "toolName").as_deref() == Some(TOOL_NAME);
+                let asks = meta["toolName"] == TOOL_NAME;
                 let known = self.running.entry(call).or_default();
                 *known |= asks;
             }
