@@ -128,10 +128,12 @@ impl Subscription {
                 }
             };
             let reason = match frames.next().await {
-                Some(Ok(event)) if event.kind == "alive" => match self.lacks(&event) {
-                    true => "an event never came".to_owned(),
-                    false => continue,
-                },
+                Some(Ok(event)) if event.kind == "alive" => {
+                    if !self.lacks(&event) {
+                        continue;
+                    }
+                    "an event never came".to_owned()
+                }
                 Some(Ok(event)) => match self.note(event) {
                     Some(event) => return Ok(Signal::Event(event)),
                     None => continue,

@@ -39,8 +39,8 @@ pub(crate) fn surface(headers: &HeaderMap) -> String {
 pub(crate) fn name(headers: &HeaderMap) -> Option<String> {
     let text = headers.get("x-holdpoint-name")?.to_str().ok()?;
     let text = percent_decode_str(text).decode_utf8().ok()?;
-    let words: Vec<_> = text.split(|c: char| c.is_whitespace() || c.is_control()).collect();
-    let words: Vec<_> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
     let name: String = words.join(" ").chars().filter(|c| !is_invisible(*c)).take(MAX_NAME).collect();
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_owned())
