@@ -28,7 +28,8 @@ pub struct Binding {
 }
 
 /// One control of a card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub enum Element {
     /// A button that picks an option of a part (or of a permission, whose only part is 0).
     Option {
@@ -105,6 +106,20 @@ impl fmt::Display for Element {
             Self::Confirm => f.write_str("c"),
             Self::Decline => f.write_str("d"),
         }
+    }
+}
+
+impl From<Element> for String {
+    fn from(element: Element) -> Self {
+        element.to_string()
+    }
+}
+
+impl TryFrom<String> for Element {
+    type Error = NotOurs;
+
+    fn try_from(text: String) -> Result<Self, NotOurs> {
+        element_of(&text)
     }
 }
 

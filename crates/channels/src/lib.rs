@@ -6,6 +6,7 @@
 //! ([`render`]).
 
 pub mod binding;
+pub mod channel;
 pub mod claim;
 pub mod place;
 pub mod reading;
