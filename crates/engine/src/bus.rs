@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use holdpoint_model::ids::Micros;
+use holdpoint_model::ids::{ClientId, Micros};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::frame::{Event, Frame};
@@ -36,10 +36,13 @@ pub struct Bus {
     readers: Vec<Reader>,
     /// The newest id, set when every reader's queue has had its frame.
     newest: Arc<AtomicU64>,
+    /// Rung when a reader's end is dropped.
+    left: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct Reader {
+    client: Option<ClientId>,
     frames: mpsc::Sender<Arc<Frame>>,
     last: Option<oneshot::Sender<Arc<Frame>>>,
     queued: Arc<Queued>,
@@ -74,6 +77,18 @@ pub struct Subscription {
     last: oneshot::Receiver<Arc<Frame>>,
     queued: Arc<Queued>,
     newest: Arc<AtomicU64>,
+    /// Last: it rings once the queue is closed.
+    _left: Leaving,
+}
+
+/// Rings when it is dropped.
+#[derive(Debug)]
+struct Leaving(Arc<Notify>);
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 impl Subscription {
@@ -133,6 +148,7 @@ impl Bus {
             ring_size: ring_size.max(1),
             readers: Vec::new(),
             newest: Arc::default(),
+            left: Arc::default(),
         }
     }
 
@@ -149,6 +165,16 @@ impl Bus {
     /// How many read.
     pub fn readers(&self) -> usize {
         self.readers.iter().filter(|reader| !reader.frames.is_closed()).count()
+    }
+
+    /// Whether this client reads.
+    pub fn is_read_by(&self, client: &ClientId) -> bool {
+        self.readers.iter().any(|reader| reader.client.as_ref() == Some(client) && !reader.frames.is_closed())
+    }
+
+    /// Rings when a reader goes away.
+    pub fn reader_left(&self) -> Arc<Notify> {
+        Arc::clone(&self.left)
     }
 
     /// Uses up ids for events that exist only in a load's response, and forgets the ring.
@@ -207,6 +233,7 @@ impl Bus {
         cursor: Option<&Cursor>,
         max_queued: usize,
         open: Vec<Event>,
+        client: Option<ClientId>,
         now: Micros,
     ) -> Result<Subscription, TooManyReaders> {
         self.readers.retain(|reader| !reader.frames.is_closed());
@@ -222,6 +249,7 @@ impl Bus {
         let (last, last_receiver) = oneshot::channel();
         let queued = Arc::new(Queued::default());
         self.readers.push(Reader {
+            client,
             frames,
             last: Some(last),
             queued: Arc::clone(&queued),
@@ -235,6 +263,7 @@ impl Bus {
             last: last_receiver,
             queued,
             newest: Arc::clone(&self.newest),
+            _left: Leaving(Arc::clone(&self.left)),
         })
     }
 

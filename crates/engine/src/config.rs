@@ -28,6 +28,8 @@ pub struct EngineConfig {
     pub unseen_after: Option<Duration>,
     /// How long an agent may be silent over a question call that nobody can answer, before the call is closed (H14).
     pub lost_after: Duration,
+    /// After how long an attached client that neither reads the stream nor does anything no longer counts as there.
+    pub away_after: Duration,
     /// Frames that a session keeps for readers who come back.
     pub ring_size: usize,
     /// Prompts that a session may hold, the running one counted.
@@ -55,6 +57,7 @@ impl EngineConfig {
             prompt_deadline_ms: None,
             unseen_after: Some(Duration::from_secs(30)),
             lost_after: Duration::from_secs(10),
+            away_after: Duration::from_secs(60),
             ring_size: 8000,
             max_prompts: Some(5),
             max_sessions: None,

@@ -308,7 +308,7 @@ impl Engine {
         self.live(id, |reply| Msg::Rename(title, client, reply)).await
     }
 
-    /// Reads a live session's stream.
+    /// Reads a live session's stream. A client that is attached and reads counts as there (see `clients` in the status).
     ///
     /// # Errors
     /// The session is not live, or has too many readers.
@@ -317,8 +317,9 @@ impl Engine {
         id: &SessionId,
         cursor: Option<Cursor>,
         max_queued: usize,
+        client: Option<ClientId>,
     ) -> Result<Subscription, EngineError> {
-        self.live(id, |reply| Msg::Subscribe { cursor, max_queued, reply }).await
+        self.live(id, |reply| Msg::Subscribe { cursor, max_queued, client, reply }).await
     }
 
     /// A vote on the peer's routes. With the flag on it wakes the session that its request belongs to (R17).

@@ -23,7 +23,7 @@ pub fn cursors(bytes: &[u8]) {
     }
     let open = vec![Event::new("permission_request", json!({}))];
     let mut stream =
-        bus.subscribe(cursor.as_ref(), 16, open, Micros(0)).expect("the first reader finds room");
+        bus.subscribe(cursor.as_ref(), 16, open, None, Micros(0)).expect("the first reader finds room");
     let first: Vec<_> = stream.first.drain(..).collect();
     let kinds: Vec<_> = first.iter().map(|frame| frame.kind).collect();
     let ids: Vec<_> = first.iter().filter_map(|frame| frame.id).collect();

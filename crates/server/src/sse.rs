@@ -140,7 +140,8 @@ mod tests {
         let mut bus = bus();
         bus.publish(&event("one"), Micros(0));
         let cursor = Cursor { last: 1, epoch: None };
-        let subscription = bus.subscribe(Some(&cursor), DEFAULT_MAX_QUEUED, Vec::new(), Micros(0)).unwrap();
+        let subscription =
+            bus.subscribe(Some(&cursor), DEFAULT_MAX_QUEUED, Vec::new(), None, Micros(0)).unwrap();
         let mut frames = frames(subscription);
         let since = Instant::now();
         assert_eq!(frames.next().await.unwrap()["type"], "replay_complete");
@@ -159,7 +160,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn h12_a_sign_of_life_never_names_what_is_still_on_its_way() {
         let mut bus = bus();
-        let subscription = bus.subscribe(None, DEFAULT_MAX_QUEUED, Vec::new(), Micros(0)).unwrap();
+        let subscription = bus.subscribe(None, DEFAULT_MAX_QUEUED, Vec::new(), None, Micros(0)).unwrap();
         let mut frames = frames(subscription);
         assert_eq!(frames.next().await.unwrap()["data"]["lastEventId"], 0);
         // It is due again, and so is what was published meanwhile.

@@ -37,7 +37,9 @@ impl Reader {
         let mut cursor: Option<Cursor> = None;
         let mut breaks_off = self.breaks_off_after;
         loop {
-            let Ok(stream) = self.engine.subscribe(&self.session, cursor.clone(), 256).await else { return };
+            let Ok(stream) = self.engine.subscribe(&self.session, cursor.clone(), 256, None).await else {
+                return;
+            };
             match self.follow(stream, cursor.as_ref(), breaks_off).await {
                 Some(place) => cursor = Some(place),
                 None => return,

@@ -29,7 +29,7 @@ fn at(last: u64) -> Cursor {
 }
 
 fn reads(bus: &mut Bus, cursor: Option<Cursor>, max_queued: usize) -> Subscription {
-    bus.subscribe(cursor.as_ref(), max_queued, Vec::new(), Micros(0)).expect("there is room")
+    bus.subscribe(cursor.as_ref(), max_queued, Vec::new(), None, Micros(0)).expect("there is room")
 }
 
 /// The next frames, at most so many; and whether the stream has ended.
@@ -165,13 +165,13 @@ fn b4_an_id_means_something_only_with_its_epoch() {
 fn r23_one_without_a_cursor_is_told_what_is_open_and_nothing_else() {
     let mut bus = told(0, 5, 8);
     let open = vec![Event::new("permission_request", json!({ "requestId": "r" }))];
-    let mut stream = bus.subscribe(None, 16, open.clone(), Micros(0)).unwrap();
+    let mut stream = bus.subscribe(None, 16, open.clone(), None, Micros(0)).unwrap();
     let (frames, ended) = all(&mut stream);
     assert_eq!((kinds(&frames), ids(&frames), ended), (vec!["permission_request"], vec![], false));
     say(&mut bus, 1);
     assert_eq!(ids(&all(&mut stream).0), [6]);
     // One with a cursor finds them in the stream.
-    let (frames, _) = all(&mut bus.subscribe(Some(&at(6)), 16, open, Micros(0)).unwrap());
+    let (frames, _) = all(&mut bus.subscribe(Some(&at(6)), 16, open, None, Micros(0)).unwrap());
     assert_eq!(kinds(&frames), ["replay_complete"]);
 }
 
@@ -375,12 +375,12 @@ fn b2_the_last_event_ends_the_stream_after_what_was_queued() {
 fn b4_so_many_read_and_no_more_until_one_goes() {
     let mut bus = bus(8);
     let mut streams: Vec<_> = (0..MAX_SUBSCRIBERS).map(|_| reads(&mut bus, None, 16)).collect();
-    assert_eq!(bus.subscribe(None, 16, Vec::new(), Micros(0)).unwrap_err(), TooManyReaders);
+    assert_eq!(bus.subscribe(None, 16, Vec::new(), None, Micros(0)).unwrap_err(), TooManyReaders);
     assert_eq!(bus.readers(), MAX_SUBSCRIBERS);
     streams.pop();
     assert_eq!(bus.readers(), MAX_SUBSCRIBERS - 1);
     streams.push(reads(&mut bus, None, 16));
-    assert_eq!(bus.subscribe(None, 16, Vec::new(), Micros(0)).unwrap_err(), TooManyReaders);
+    assert_eq!(bus.subscribe(None, 16, Vec::new(), None, Micros(0)).unwrap_err(), TooManyReaders);
     say(&mut bus, 1);
     assert!(streams.iter_mut().all(|stream| ids(&all(stream).0) == [1]));
 }

@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attach::ReadDone;
 use super::book::Book;
+use super::clients::Clients;
 use super::lost::Lost;
 use super::message::{Accepted, Answer, AskedView, Attached, Msg, Presence};
 use super::take_up::{TakeUpDone, TakingUp};
@@ -133,8 +134,8 @@ pub(crate) struct Actor {
     /// The agent could restore what its history ends in, and the load that took it up kept it from that: the next load by
     /// a client has it restored, and the queue waits for that (R2, R6, R19).
     pub(super) passed_over: bool,
-    /// Attached clients. One that attaches again is still one.
-    pub(super) attached: BTreeMap<ClientId, Presence>,
+    /// Who is attached.
+    pub(super) clients: Clients,
     /// Commits that nobody waits for.
     pub(super) lazy: FuturesUnordered<Reply<Result<(), AppendError>>>,
     /// Prompts whose waiting was told.
@@ -196,6 +197,7 @@ impl Actor {
         let actor = Self {
             bus: Bus::new(shared.world.uuid(), shared.config.ring_size),
             state: Book::empty(id.clone()),
+            clients: Clients::new(shared.config.away_after),
             shared,
             id,
             serial,
@@ -207,7 +209,6 @@ impl Actor {
             pending: BTreeMap::new(),
             unrestorable: BTreeSet::new(),
             passed_over: false,
-            attached: BTreeMap::new(),
             lazy: FuturesUnordered::new(),
             announced: BTreeSet::new(),
             mark: None,
@@ -309,6 +310,7 @@ impl Actor {
 
     async fn work(&mut self) {
         let stop = self.shared.stop.clone();
+        let reader_left = self.bus.reader_left();
         while !self.ended {
             self.look_for_lost_calls();
             let wake = self.next_wake();
@@ -337,6 +339,7 @@ impl Actor {
                         self.went_on(client, interruption, reply).await;
                     }
                 },
+                () = reader_left.notified() => self.reader_left(),
                 Some(result) = self.lazy.next(), if !self.lazy.is_empty() => {
                     if let Err(error) = result {
                         self.start_over(&error).await;
@@ -351,7 +354,14 @@ impl Actor {
     fn next_wake(&self) -> Wake {
         let asks = self.pending.values().flat_map(|pending| [pending.deadline, pending.unseen_at]).flatten();
         let idle = self.idle_until();
-        let alarms = [self.retry_at, self.stalled_until, self.deadline, self.lost_calls.due(), idle];
+        let alarms = [
+            self.retry_at,
+            self.stalled_until,
+            self.deadline,
+            self.lost_calls.due(),
+            self.clients.due(),
+            idle,
+        ];
         let at = asks.chain(alarms.into_iter().flatten()).min();
         Wake { set: at.is_some(), at: at.unwrap_or_else(Instant::now) }
     }
@@ -376,6 +386,9 @@ impl Actor {
         }
         if self.lost_calls.due().is_some_and(|at| at <= now) {
             self.close_lost_calls();
+        }
+        if self.clients.miss(now) {
+            self.tell_clients();
         }
         if self.retry_at.is_some_and(|at| at <= now) {
             self.retry_at = None;
@@ -477,8 +490,8 @@ impl Actor {
                 let outcome = self.rename(title, client).await;
                 let _ = reply.send(outcome);
             }
-            Msg::Subscribe { cursor, max_queued, reply } => {
-                let outcome = self.subscribe(cursor.as_ref(), max_queued);
+            Msg::Subscribe { cursor, max_queued, client, reply } => {
+                let outcome = self.subscribe(cursor.as_ref(), max_queued, client);
                 let _ = reply.send(outcome);
             }
             Msg::Row(reply) => {
@@ -546,6 +559,9 @@ impl Actor {
     /// A client that is known from before a restart (R16) is heard of in this life, whether it has loaded the
     /// session or not: the next question that is asked counts it in (V2).
     fn see(&mut self, client: ClientId) {
+        if self.clients.hear(&client, self.bus.is_read_by(&client), Instant::now()) {
+            self.tell_clients();
+        }
         if self.is_live() && self.state.clients.contains(&client) && !self.state.present.contains(&client) {
             let minted = self.shared.world.client_id();
             self.note(Command::Attach { presented: Some(client), minted });
@@ -580,7 +596,7 @@ impl Actor {
 
     fn status(&self) -> Value {
         let mut view =
-            crate::wire::session::status(&self.state, self.attached.values(), self.turn_error.as_ref());
+            crate::wire::session::status(&self.state, self.clients.here(), self.turn_error.as_ref());
         // Between two lives of the agent the turn has not ended (I6).
         let between = matches!(self.link, Link::TakingUp(_)) || self.retry_at.is_some();
         if between && self.state.turn.is_some() && self.state.running().is_none() {

@@ -7,6 +7,7 @@ use holdpoint_model::ids::{CallId, ClientId};
 use holdpoint_model::session::{CloseCause, Command, Info, Rejection, TurnEnd, UnaskedCause};
 use holdpoint_transcript::replay::Finalise;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::actor::{Actor, Done, Link, Made};
 use super::message::{Answer, Attached, LoadAction, LoadRequest, Presence, Replay};
@@ -98,23 +99,22 @@ impl Actor {
         let client = kept.clone().unwrap_or_else(|| minted.clone());
         // Durable before it is told: votes have no way to heal an id that a restart forgot (R16).
         self.execute(Command::Attach { presented: kept, minted }).await?;
-        let before = self.attached.insert(client.clone(), presence);
-        let is_new = before.is_none();
-        if before.as_ref() != self.attached.get(&client) {
+        let (is_new, others) = self.clients.attach(client.clone(), presence, Instant::now());
+        if others {
             self.tell_clients();
         }
         Ok((client, is_new))
     }
 
     pub(super) fn release(&mut self, client: &ClientId) {
-        if self.attached.remove(client).is_some() {
+        if self.clients.detach(client) {
             self.tell_clients();
         }
     }
 
     /// Hints at who is attached now. The status has it: whoever misses the hint sees it there.
-    fn tell_clients(&mut self) {
-        let clients: Vec<_> = self.attached.values().collect();
+    pub(super) fn tell_clients(&mut self) {
+        let clients: Vec<_> = self.clients.here().collect();
         let data = json!({ "sessionId": self.id, "clients": clients });
         let now = self.shared.world.now();
         self.bus.hint(&Event::new("session_clients_changed", data), now);
@@ -327,6 +327,7 @@ impl Actor {
         &mut self,
         cursor: Option<&Cursor>,
         max_queued: usize,
+        client: Option<ClientId>,
     ) -> Result<Subscription, EngineError> {
         self.live(None)?;
         let open = self
@@ -337,13 +338,22 @@ impl Actor {
             })
             .collect();
         let now = self.shared.world.now();
-        Ok(self.bus.subscribe(cursor, max_queued, open, now)?)
+        let subscription = self.bus.subscribe(cursor, max_queued, open, client.clone(), now)?;
+        if client.is_some_and(|client| self.clients.hear(&client, true, Instant::now())) {
+            self.tell_clients();
+        }
+        Ok(subscription)
+    }
+
+    /// A reader of the stream went away.
+    pub(super) fn reader_left(&mut self) {
+        self.clients.readers_changed(Instant::now(), |client| self.bus.is_read_by(client));
     }
 
     /// A client goes away. With the last of them, a session with nothing to do goes back to its rows.
     pub(super) async fn detach(&mut self, client: &ClientId) {
         self.release(client);
-        if self.attached.is_empty() && self.bus.readers() == 0 && self.is_idle() && self.is_live() {
+        if self.clients.nobody() && self.bus.readers() == 0 && self.is_idle() && self.is_live() {
             self.put_away("last_client_detached", None).await;
         }
     }

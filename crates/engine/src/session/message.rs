@@ -263,6 +263,8 @@ pub(crate) enum Msg {
         cursor: Option<Cursor>,
         /// How far the reader may lag behind.
         max_queued: usize,
+        /// Who reads, where it says.
+        client: Option<ClientId>,
         /// The way back.
         reply: Answer<Subscription>,
     },

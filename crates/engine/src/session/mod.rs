@@ -4,6 +4,7 @@ mod actor;
 mod ask;
 mod attach;
 mod book;
+mod clients;
 mod commit;
 mod effects;
 mod lost;

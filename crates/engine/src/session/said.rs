@@ -114,7 +114,7 @@ impl Actor {
             tracing::error!(session = %self.id, %error, "the end of an asking could not be noted");
         }
         self.pending.clear();
-        let somebody = !self.attached.is_empty() || self.bus.readers() > 0;
+        let somebody = !self.clients.nobody() || self.bus.readers() > 0;
         let something = self.state.turn.is_some() || !self.state.queue.is_empty();
         if (somebody || something) && self.restarts < MAX_RESTARTS {
             self.retry_at = Some(Instant::now() + back_off(self.restarts));
@@ -156,7 +156,7 @@ impl Actor {
             Origin::Client { prompt } => prompt.client.clone(),
             Origin::Restore { client, .. } | Origin::Continue { client, .. } => client.clone(),
         });
-        author.or_else(|| self.attached.keys().next().cloned())
+        author.or_else(|| self.clients.any().cloned())
     }
 }
 

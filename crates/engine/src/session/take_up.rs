@@ -350,7 +350,7 @@ impl Actor {
         self.from_agent = None;
         self.sink = None;
         let may_help = !matches!(error, AgentError::NoSession(_));
-        let wanted = nobody_waits || !self.attached.is_empty();
+        let wanted = nobody_waits || !self.clients.nobody();
         if !(wanted && may_help && self.try_again_later()) {
             let exit = match error {
                 AgentError::Gone(exit) => exit,

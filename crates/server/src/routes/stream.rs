@@ -34,7 +34,9 @@ pub(crate) async fn events(
             ApiError::new(StatusCode::BAD_REQUEST, "invalid_max_queued", problem)
         })?,
     };
-    let subscription = app.engine.subscribe(&id, cursor(&headers), max_queued).await?;
+    // Who reads without a client id, or with one that is not known here, reads all the same.
+    let client = ids::client(&headers).ok().flatten();
+    let subscription = app.engine.subscribe(&id, cursor(&headers), max_queued, client).await?;
     let stream_id = uuid::Uuid::new_v4().to_string();
     let headers = [
         (header::CONTENT_TYPE.as_str(), "text/event-stream".to_owned()),

@@ -1,9 +1,11 @@
 //! Who and what is meant: the call that asks, the client that is attached, the person who answers, the prompt that is sent
 //! again.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::rig::{Life, Machine, Made, say};
+use crate::rig::{Events, Life, Machine, Made, say};
 use crate::support::{Request, Response, Tune};
 
 const NAME: &str = "x-holdpoint-name";
@@ -125,6 +127,36 @@ async fn i7_a_client_that_loads_again_is_attached_once_and_one_detach_is_enough(
     // The stream is read, so the session stays.
     let status = life.status(&session).await;
     assert_eq!((&status["clientCount"], &status["clients"]), (&json!(0), &json!([])));
+}
+
+/// Reads hints until one tells of exactly these.
+async fn until_here(events: &mut Events, expected: &Value) {
+    while events.wait_for("session_clients_changed").await["data"]["clients"] != *expected {}
+}
+
+#[tokio::test]
+async fn i5_a_client_that_is_killed_does_not_stay_and_one_that_acts_again_is_there() {
+    let life = Machine::new().start(Tune { away_after: Duration::from_millis(50), ..Tune::default() }).await;
+    let session = life.make().await;
+    let mut events = life.events(&session).await;
+    let ann = load_as(&life, &session, "somebody", "Ann").await;
+    let stream = life.events_as(&session, Some(&ann)).await;
+    let only_ann = json!([{ "name": "Ann", "surface": "web" }]);
+    // Who made the session reads nothing and does nothing; Ann reads.
+    until_here(&mut events, &only_ann).await;
+    let status = life.status(&session).await;
+    assert_eq!((&status["clientCount"], &status["clients"]), (&json!(1), &only_ann));
+    // A killed client's connection ends without a detach.
+    drop(stream);
+    until_here(&mut events, &json!([])).await;
+    // It only slept: its id still counts, and so does its presence.
+    let path = format!("/session/{}/heartbeat", session.id);
+    assert_eq!(life.post(&path, Some(&ann), &json!({})).await.status, 200);
+    until_here(&mut events, &only_ann).await;
+    until_here(&mut events, &json!([])).await;
+    let _stream = life.events_as(&session, Some(&ann)).await;
+    until_here(&mut events, &only_ann).await;
+    life.stop().await;
 }
 
 #[tokio::test]

@@ -179,8 +179,16 @@ impl Life {
     }
 
     pub(crate) async fn events(&self, session: &Made) -> Events {
+        self.events_as(session, None).await
+    }
+
+    /// The stream, as a client reads it who says which it is.
+    pub(crate) async fn events_as(&self, session: &Made, client: Option<&str>) -> Events {
         let mut stream = self.daemon.connect().await;
-        let request = Request::new("GET", &format!("/session/{}/events", session.id));
+        let mut request = Request::new("GET", &format!("/session/{}/events", session.id));
+        if let Some(client) = client {
+            request = request.header("x-qwen-client-id", client);
+        }
         let response = request.on(&mut stream, self.daemon.port).await;
         assert_eq!(response.status, 200, "{response:?}");
         Events::over(stream)

@@ -54,6 +54,7 @@ pub(crate) struct Tune {
     pub(crate) prompt_deadline_ms: Option<u64>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) lost_after: Duration,
+    pub(crate) away_after: Duration,
     pub(crate) take_up_timeout: Option<Duration>,
 }
 
@@ -71,6 +72,7 @@ impl Default for Tune {
             prompt_deadline_ms: None,
             idle_timeout: None,
             lost_after: Duration::from_secs(10),
+            away_after: Duration::from_secs(60),
             take_up_timeout: None,
         }
     }
@@ -91,6 +93,7 @@ impl Tune {
             prompt_deadline_ms: self.prompt_deadline_ms,
             idle_timeout: self.idle_timeout.or(defaults.idle_timeout),
             lost_after: self.lost_after,
+            away_after: self.away_after,
             take_up_timeout: self.take_up_timeout.unwrap_or(defaults.take_up_timeout),
             ..defaults
         }
