@@ -52,7 +52,7 @@ pub(crate) async fn show(
     }
     match find(&app, &id).await {
         Ok(question) if question["state"] == "open" => page(&question, &Vec::new(), None, StatusCode::OK),
-        Ok(question) => over(&question, StatusCode::OK),
+        Ok(question) => over(&question, StatusCode::OK, Vec::new()),
         Err(outcome) => outcome,
     }
 }
@@ -79,7 +79,7 @@ pub(crate) async fn answer(
         return page(
             &question,
             &fields,
-            Some("your browser sent a malformed client id".to_owned()),
+            Some("Your browser sent a malformed client id.".to_owned()),
             StatusCode::BAD_REQUEST,
         );
     };
@@ -95,7 +95,7 @@ pub(crate) async fn answer(
     let answered = app.engine.answer(&question_id, request).await;
     let now = find(&app, &id).await.unwrap_or(question);
     match answered {
-        Ok(Receipt::Settled(_)) => over(&now, StatusCode::OK),
+        Ok(Receipt::Settled(_)) => over(&now, StatusCode::OK, Vec::new()),
         Ok(Receipt::Recorded(_)) => recorded(&now),
         Err(error) => refused(&now, &fields, &error),
     }
@@ -174,7 +174,7 @@ fn choice(question: &Value, fields: &Fields) -> Result<Chosen, String> {
         return Ok(Chosen::Decline);
     }
     if question["kind"] == "permission" {
-        let option = field(fields, "option").ok_or("choose one of the buttons")?;
+        let option = field(fields, "option").ok_or("Choose one of the buttons.")?;
         return Ok(Chosen::Option(option.to_owned()));
     }
     let mut answers = Map::new();
@@ -189,16 +189,22 @@ fn answer_to(key: usize, part: &Value, fields: &Fields) -> Result<Value, String>
     let other = field(fields, &format!("other{key}")).unwrap_or_default().trim();
     let header = text(part, "header");
     if picked.is_empty() && other.is_empty() {
-        return Err(format!("“{header}” has no answer yet"));
+        return Err(format!("“{header}” has no answer yet."));
     }
     let mut answers = Vec::new();
     for pick in &picked {
         match pick.parse::<usize>().ok().and_then(|at| options(part).get(at)) {
             Some(option) => answers.push(text(option, "label")),
             None if *pick == "other" && !other.is_empty() => answers.push(other.to_owned()),
-            None => {
+            None if *pick == "other" => {
                 return Err(format!(
-                    "“{header}”: you chose Other; write what you mean, or choose something else"
+                    "“{header}”: you chose Other. Write what you mean, or choose something else."
+                ));
+            }
+            None => {
+                let last = options(part).len().saturating_sub(1);
+                return Err(format!(
+                    "“{header}” has no option {pick}: pick{key} is a number from 0 to {last}, or “other”."
                 ));
             }
         }
@@ -207,7 +213,7 @@ fn answer_to(key: usize, part: &Value, fields: &Fields) -> Result<Value, String>
     if !picked.contains(&"other") && !other.is_empty() {
         if !picked.is_empty() {
             return Err(format!(
-                "“{header}”: you chose an option and wrote something; choose Other to send your words"
+                "“{header}”: you chose an option and wrote something. Choose Other to send your words."
             ));
         }
         answers.push(other.to_owned());
@@ -281,14 +287,12 @@ fn when(at: &str, now: Timestamp) -> String {
 }
 
 fn note(question: &Value) -> Option<&'static str> {
-    match (question["live"] == true, question["restorable"] == true) {
-        (true, _) => None,
-        (false, true) => {
-            Some("Nobody waits for it at this moment. Your answer wakes the session, and its turn goes on.")
-        }
-        (false, false) => {
-            Some("It cannot be answered at this moment: the daemon runs without --restore-ask-user-question.")
-        }
+    if question["live"] == true {
+        None
+    } else if question["answerable"] == true {
+        Some("Nobody waits for it at this moment. Your answer wakes the session, and its turn goes on.")
+    } else {
+        Some("It cannot be answered at this moment: the daemon runs without --restore-ask-user-question.")
     }
 }
 
@@ -321,8 +325,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// What became of a question that is not open any more.
-fn over(question: &Value, status: StatusCode) -> Response {
+/// What became of a question that is not open any more. `before` says it of what this person sent.
+fn over(question: &Value, status: StatusCode, before: Vec<String>) -> Response {
     let outcome = &question["outcome"];
     let by = &outcome["answeredBy"];
     let who = by["name"].as_str().or_else(|| by["clientId"].as_str()).unwrap_or("somebody");
@@ -353,7 +357,7 @@ fn over(question: &Value, status: StatusCode) -> Response {
     let answers = outcome["answers"].as_object().into_iter().flatten();
     let page = OutcomePage {
         heading: format!("{heading}: {}", text(question, "title")),
-        lines: std::iter::once(line).chain(delivered.map(str::to_owned)).collect(),
+        lines: before.into_iter().chain([line]).chain(delivered.map(str::to_owned)).collect(),
         answers: answers
             .map(|(key, answer)| (header(key), answer.as_str().unwrap_or_default().to_owned()))
             .collect(),
@@ -397,18 +401,56 @@ fn recorded(question: &Value) -> Response {
 fn refused(question: &Value, fields: &Fields, error: &EngineError) -> Response {
     if question["state"] != "open" {
         // Somebody was first, or it was closed meanwhile: what counts is what became of it (V4).
-        return over(question, StatusCode::CONFLICT);
+        return over(question, StatusCode::CONFLICT, vec![unused(question, fields)]);
     }
     let (status, problem) = match error {
         EngineError::Rejected(Rejection::StaleGeneration { .. }) => (
             StatusCode::CONFLICT,
-            "the question was asked anew since you opened this page; look at it again, then submit"
+            "The question was asked anew since you opened this page. Look at it again, then submit."
                 .to_owned(),
         ),
-        EngineError::Rejected(_) => (StatusCode::UNPROCESSABLE_ENTITY, error.to_string()),
-        _ => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}; nothing was lost, submit it again")),
+        EngineError::Rejected(_) => (StatusCode::UNPROCESSABLE_ENTITY, sentence(&error.to_string())),
+        _ => {
+            let problem = format!("{} Nothing was lost: submit it again.", sentence(&error.to_string()));
+            (StatusCode::SERVICE_UNAVAILABLE, problem)
+        }
     };
     page(question, fields, Some(problem), status)
+}
+
+/// What somebody is told whose answer came too late: that it was not used, and what it was, so that it can be copied.
+fn unused(question: &Value, fields: &Fields) -> String {
+    let mut sent: Vec<String> = Vec::new();
+    match choice(question, fields) {
+        Ok(Chosen::Answers(answers)) => {
+            for answer in answers.as_object().into_iter().flat_map(Map::values) {
+                match answer {
+                    Value::Array(several) => {
+                        sent.extend(several.iter().filter_map(Value::as_str).map(str::to_owned))
+                    }
+                    one => sent.extend(one.as_str().map(str::to_owned)),
+                }
+            }
+        }
+        Ok(Chosen::Option(id)) => {
+            let options = question["options"].as_array().into_iter().flatten();
+            sent.extend(
+                options.filter(|option| option["optionId"] == id.as_str()).map(|option| text(option, "name")),
+            );
+        }
+        Ok(Chosen::Decline) => sent.push("Decline".to_owned()),
+        Err(_) => {}
+    }
+    let what = if sent.is_empty() { String::new() } else { format!(" (“{}”)", sent.join(", ")) };
+    format!("Yours{what} came too late and was not used.")
+}
+
+/// A message as a sentence of its own.
+fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    let end = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{end}", letters.as_str())
 }
 
 fn unknown() -> Response {
@@ -423,7 +465,7 @@ fn ambiguous(ending: &str) -> Response {
 }
 
 fn failed(problem: &str) -> Response {
-    let line = format!("{problem}. Nothing is lost: load this page again in a moment.");
+    let line = format!("{} Nothing is lost: load this page again in a moment.", sentence(problem));
     notice(StatusCode::SERVICE_UNAVAILABLE, "The question cannot be read now", line)
 }
 
@@ -471,7 +513,7 @@ mod tests {
                 "questionId": "q_01", "title": "Which?", "state": state, "sessionId": "s",
                 "outcome": { "delivered": delivered, "cause": "timed_out" },
             });
-            let body = over(&question, StatusCode::OK).into_body();
+            let body = over(&question, StatusCode::OK, Vec::new()).into_body();
             let page = axum::body::to_bytes(body, usize::MAX).await.unwrap();
             let page = String::from_utf8(page.to_vec()).unwrap();
             let looks = page.contains(r#"<meta http-equiv="refresh" content="3; url=/q/q_01">"#);

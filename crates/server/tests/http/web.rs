@@ -82,6 +82,9 @@ async fn v4_the_second_of_two_is_told_who_was_first() {
         send(&life, &asked, &[("generation", &generation), ("response", &response), ("pick0", "1")]).await;
     assert_eq!(late.status, 409, "{}", late.text);
     assert!(late.text.contains("Red") && late.text.contains(&session.client), "{}", late.text);
+    assert!(late.text.contains("Yours (“Blue”) came too late and was not used."), "{}", late.text);
+    let winner = page(&life, &format!("/q/{}", asked.id)).await;
+    assert!(!winner.text.contains("too late"), "who only looks was not late: {}", winner.text);
     life.stop().await;
 }
 
@@ -95,6 +98,12 @@ async fn q6_what_is_missing_is_said_and_what_was_filled_in_stays() {
     assert!(nothing.text.contains("has no answer yet") && nothing.text.contains("role=\"alert\""));
     let empty = submit(&life, &asked, &[("pick0", "other")]).await;
     assert_eq!(empty.status, 422);
+    let odd = submit(&life, &asked, &[("pick0", "9")]).await;
+    assert!(
+        odd.status == 422 && odd.text.contains("pick0 is a number from 0 to 1, or “other”."),
+        "{}",
+        odd.text
+    );
     let both = submit(&life, &asked, &[("pick0", "0"), ("other0", "neither <b>of</b> them")]).await;
     assert_eq!(both.status, 422);
     assert!(
