@@ -11,6 +11,7 @@ mod error;
 pub mod frame;
 mod health;
 mod history;
+mod owed;
 pub mod port;
 mod session;
 mod shared;

@@ -474,6 +474,10 @@ impl Actor {
             Msg::Continue(client, reply) => self.go_on(client, reply).await,
             Msg::Vote(request, vote, reply) => self.vote(request, vote, reply).await,
             Msg::Answer(question, answer, reply) => self.answer(question, answer, reply).await,
+            Msg::Deliver(reply) => {
+                self.wake_if_decided();
+                let _ = reply.send(Ok(()));
+            }
             Msg::Status(client, reply) => {
                 let _ = reply.send(self.live(client.as_ref()).map(|()| self.status()));
             }
@@ -640,6 +644,7 @@ impl Msg {
             Self::Load(..)
                 | Self::Vote(..)
                 | Self::Answer(..)
+                | Self::Deliver(_)
                 | Self::Delete(_)
                 | Self::Shown { .. }
                 | Self::Branch(_)
@@ -671,6 +676,7 @@ impl Msg {
             | Self::Detach(..)
             | Self::Close(..)
             | Self::Delete(_)
+            | Self::Deliver(_)
             | Self::Prompts(..)
             | Self::Status(..)
             | Self::Context(..)
@@ -691,7 +697,10 @@ impl Msg {
             Self::Close(_, reply) | Self::Delete(reply) | Self::Rename(_, _, reply) => {
                 drop(reply.send(Err(error)));
             }
-            Self::Cancel { reply, .. } | Self::Shown { reply, .. } | Self::Branch(reply) => {
+            Self::Cancel { reply, .. }
+            | Self::Shown { reply, .. }
+            | Self::Branch(reply)
+            | Self::Deliver(reply) => {
                 drop(reply.send(Err(error)));
             }
             Self::Prompt(_, reply) => drop(reply.send(Err(error))),

@@ -9,6 +9,7 @@ use holdpoint_model::session::{Command, Context, Event, Session, decide};
 use super::actor::{Actor, Link};
 use super::book::Book;
 use crate::error::EngineError;
+use crate::owed::deliver_later;
 use crate::port::{Exit, Reply};
 
 impl Actor {
@@ -117,6 +118,7 @@ impl Actor {
                 .map(|events| self.act(&events))
                 .map_err(EngineError::from);
         }
+        deliver_later(&self.shared, self.id.clone());
         if outcome.is_err() || !was_live || !self.try_again_later() {
             self.give_up(&Exit { stderr_tail: error.to_string(), ..Exit::default() });
         }

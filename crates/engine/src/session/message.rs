@@ -236,6 +236,8 @@ pub(crate) enum Msg {
     Vote(RequestId, VoteRequest, Answer<VoteOutcome>),
     /// An answer.
     Answer(QuestionId, AnswerRequest, Answer<Receipt>),
+    /// Give the agent what people decided, should it lack it.
+    Deliver(Answer<()>),
     /// The status.
     Status(Option<ClientId>, Answer<Value>),
     /// What `GET /context` shows.

@@ -19,6 +19,7 @@ mod limits;
 mod lost;
 mod mediation;
 mod newer;
+mod owed;
 mod paths;
 mod policies;
 mod rig;
