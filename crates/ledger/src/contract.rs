@@ -95,7 +95,8 @@ pub enum StateFilter {
     Open,
     /// Those that were decided, with a yes or a no.
     Settled,
-    /// Questions that people answered or declined and whose agent does not have that yet (D3). Few at any time.
+    /// Questions that people answered or declined and whose agent does not have that yet (D3); none of a deleted session,
+    /// whose agent never will (D6). Few at any time.
     Undelivered,
     /// Those that ended without a decision, and the permissions that an earlier run left open (V6): the state of
     /// such a row still says that it is open, and [`QuestionRow::run`] says that it is not.

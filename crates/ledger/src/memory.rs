@@ -147,7 +147,10 @@ impl Store {
                 let state = match filter.state {
                     StateFilter::Open => open,
                     StateFilter::Settled => settled,
-                    StateFilter::Undelivered => settled && question.body.is_question() && !question.delivered,
+                    StateFilter::Undelivered => {
+                        let deleted = self.sessions.get(session).is_some_and(|stored| stored.row.deleted);
+                        settled && question.body.is_question() && !question.delivered && !deleted
+                    }
                     StateFilter::Closed => !open && !settled,
                     StateFilter::Any => true,
                 };

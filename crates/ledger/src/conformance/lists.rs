@@ -300,6 +300,22 @@ pub async fn d6_a_deleted_session_is_in_no_list(store: &dyn Store) {
     assert_eq!(ledger.events(&book.row.session).await.expect("events").len(), 2);
 }
 
+/// D6: what a deleted session's agent will never have is owed no more, and is settled all the same.
+pub async fn d6_a_deleted_session_is_owed_no_answer(store: &dyn Store) {
+    let ledger = store.open();
+    let mut book = Book::new("s");
+    commit(&*ledger, book.open(1)).await;
+    let (append, one) = book.ask(2, "one");
+    commit(&*ledger, append).await;
+    commit(&*ledger, book.settle(3, &one).0).await;
+    assert_eq!(names(&list(&*ledger, everything(StateFilter::Undelivered)).await), ["q_one"]);
+    book.row.deleted = true;
+    commit(&*ledger, book.append(4, vec![holdpoint_model::session::Event::Deleted], Vec::new())).await;
+    assert!(list(&*ledger, everything(StateFilter::Undelivered)).await.is_empty());
+    assert_eq!(names(&list(&*ledger, everything(StateFilter::Settled)).await), ["q_one"]);
+    assert_eq!(ledger.counts().await, Ok(Counts::default()));
+}
+
 /// The counts are those of the inbox, and the oldest is its first.
 pub async fn counts_are_those_of_the_inbox(store: &dyn Store) {
     let ledger = store.open();

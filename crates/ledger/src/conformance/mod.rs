@@ -54,6 +54,7 @@ macro_rules! conformance_tests {
             r17_every_request_id_finds_its_question,
             sessions_are_listed_last_changed_first,
             d6_a_deleted_session_is_in_no_list,
+            d6_a_deleted_session_is_owed_no_answer,
             counts_are_those_of_the_inbox,
             a_limit_of_zero_is_none,
         );

@@ -6,7 +6,7 @@ use holdpoint_model::ids::{QuestionId, SessionId};
 use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use crate::contract::SessionRow;
-use crate::encode::{Encoded, EncodedQuestion};
+use crate::encode::{Encoded, EncodedQuestion, OPEN, SETTLED};
 
 /// What became of one append.
 #[derive(Debug, PartialEq)]
@@ -133,6 +133,9 @@ pub(super) fn apply(
     for question in &append.questions {
         write_question(connection, session, &append.row, question, memory, run)?;
     }
+    if append.row.deleted {
+        forgive(connection, session, memory)?;
+    }
     // Only now: a refusal half-way leaves the place as it was.
     places.insert(append.session.clone(), Place { row: Some(session), version, ..place });
     Ok(Applied::Written)
@@ -243,6 +246,15 @@ fn write_question(
     }
     let requests = question.requests.len();
     memory.questions.insert(question.id.clone(), QuestionPlace { list, run, requests, ..place });
+    Ok(())
+}
+
+/// Nobody will ever take the answers that a deleted session's agent does not have: they are owed no more (D6).
+fn forgive(connection: &Connection, session: i64, memory: &mut Memory) -> Result<(), ApplyError> {
+    connection
+        .prepare_cached("UPDATE questions SET list = ?2 WHERE session = ?1 AND list = ?3 AND state = ?2")?
+        .execute(params![session, SETTLED, OPEN])?;
+    memory.questions.retain(|_, place| place.session != session);
     Ok(())
 }
 

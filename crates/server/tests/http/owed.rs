@@ -35,7 +35,9 @@ impl Ledger for FullAfterAnswer {
     fn append(&self, append: Append) -> Reply<Result<(), AppendError>> {
         if self.full.load(Ordering::SeqCst) && !self.freed.load(Ordering::SeqCst) {
             self.refused.notify_one();
-            return Box::pin(std::future::ready(Err(AppendError::Unavailable("the disk is full".to_owned()))));
+            return Box::pin(std::future::ready(Err(AppendError::Unavailable(
+                "the disk is full".to_owned(),
+            ))));
         }
         if append.events.iter().any(|event| matches!(event, Event::Settled { .. })) {
             self.full.store(true, Ordering::SeqCst);
