@@ -21,6 +21,8 @@ pub const DEFAULT_MAX_QUEUED: usize = 256;
 pub const MAX_QUEUED_BYTES: usize = 2 * 1024 * 1024;
 /// Readers of one session.
 pub const MAX_SUBSCRIBERS: usize = 64;
+/// Bytes that are kept for those who come back, however few frames they are.
+pub const MAX_RING_BYTES: usize = 32 * 1024 * 1024;
 /// Bytes that are replayed to one who comes back.
 const REPLAY_BUDGET: usize = 8 * 1024 * 1024;
 /// Room in a reader's queue for frames of its own (a warning, the last word), which do not count.
@@ -33,6 +35,8 @@ pub struct Bus {
     next: u64,
     ring: VecDeque<Arc<Frame>>,
     ring_size: usize,
+    /// What the ring holds, in bytes.
+    ring_bytes: usize,
     readers: Vec<Reader>,
     /// The newest id, set when every reader's queue has had its frame.
     newest: Arc<AtomicU64>,
@@ -146,6 +150,7 @@ impl Bus {
             next: 1,
             ring: VecDeque::new(),
             ring_size: ring_size.max(1),
+            ring_bytes: 0,
             readers: Vec::new(),
             newest: Arc::default(),
             left: Arc::default(),
@@ -182,6 +187,7 @@ impl Bus {
         self.next += ids;
         self.newest.store(self.last_id(), Ordering::Release);
         self.ring.clear();
+        self.ring_bytes = 0;
     }
 
     /// Frames with an id above `after` that the ring still has.
@@ -198,13 +204,20 @@ impl Bus {
     pub fn publish(&mut self, event: &Event, now: Micros) -> Arc<Frame> {
         let frame = Arc::new(event.frame(Some(self.next), now));
         self.next += 1;
-        if self.ring.len() == self.ring_size {
-            self.ring.pop_front();
-        }
-        self.ring.push_back(Arc::clone(&frame));
+        self.keep(Arc::clone(&frame));
         self.readers.retain_mut(|reader| reader.take(&frame, now));
         self.newest.store(self.last_id(), Ordering::Release);
         frame
+    }
+
+    /// Puts a frame into the ring. The newest always stays.
+    fn keep(&mut self, frame: Arc<Frame>) {
+        self.ring_bytes += frame.weight();
+        self.ring.push_back(frame);
+        while self.ring.len() > self.ring_size || (self.ring_bytes > MAX_RING_BYTES && self.ring.len() > 1) {
+            let Some(oldest) = self.ring.pop_front() else { break };
+            self.ring_bytes -= oldest.weight();
+        }
     }
 
     /// Tells all who read something that is no event of the stream: it has no id, and nobody gets it later. A reader who

@@ -491,6 +491,11 @@ impl Engine {
         self.shared.tasks.len()
     }
 
+    /// How many of the [tasks](Self::tasks) wait for a ledger that failed, to give acknowledged answers to an agent.
+    pub fn owed(&self) -> usize {
+        crate::owed::count(&self.shared)
+    }
+
     /// Stops: streams end, agents are stopped, and nothing is written for open questions (I12). What was
     /// accepted before is committed.
     pub async fn stop(&self) {

@@ -74,7 +74,7 @@ pub enum EngineError {
     LedgerUnavailable(String),
     /// The ledger cannot be read.
     #[error(transparent)]
-    Unreadable(#[from] ReadError),
+    Unreadable(ReadError),
     /// A stored session cannot be folded: a damaged ledger, or a bug.
     #[error("the stored session is damaged: {0}")]
     Damaged(#[from] Illegal),
@@ -100,6 +100,15 @@ impl From<holdpoint_transcript::ReadError> for EngineError {
         match error {
             holdpoint_transcript::ReadError::Newer { .. } => Self::TranscriptNewer(error.to_string()),
             other => Self::Transcript(other.to_string()),
+        }
+    }
+}
+
+impl From<ReadError> for EngineError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Shut => Self::Stopping,
+            ReadError::Unavailable(_) | ReadError::Damaged(_) => Self::Unreadable(error),
         }
     }
 }

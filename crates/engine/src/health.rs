@@ -61,6 +61,7 @@ impl Watched {
                 Err(ReadError::Unavailable(reason)) => noted.failed(reason, |health| &mut health.unreadable),
                 // One damaged value says nothing of the rest.
                 Ok(_) | Err(ReadError::Damaged(_)) => noted.worked(|health| &mut health.unreadable),
+                Err(ReadError::Shut) => {}
             }
             result
         })

@@ -1,7 +1,8 @@
 //! Answers that were acknowledged and could not be given to the agent, because the ledger took no commits: they are given as
 //! soon as it does again, without anybody having to ask for it (I4).
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdpoint_ledger::{QuestionFilter, StateFilter};
@@ -23,9 +24,11 @@ const WAKINGS: u32 = 5;
 
 /// Sees to it that a session whose ledger failed gets its answers. Ends when nothing is owed, or the daemon stops.
 pub(crate) fn deliver_later(shared: &Arc<Shared>, session: SessionId) {
+    let Some(place) = Owing::new(shared, &session) else { return };
     let shared = Arc::clone(shared);
     let tasks = shared.tasks.clone();
     tasks.spawn(async move {
+        let _place = place;
         let mut wait = SOONEST;
         let mut wakings = 0;
         while wakings < WAKINGS {
@@ -46,6 +49,39 @@ pub(crate) fn deliver_later(shared: &Arc<Shared>, session: SessionId) {
         }
         tracing::warn!(%session, "the agent cannot be given what people answered; the next load tries again");
     });
+}
+
+/// The sessions that are seen to, so that each is by one task only.
+pub(crate) type Owed = Mutex<BTreeSet<SessionId>>;
+
+/// One of them; taken out when dropped.
+struct Owing {
+    shared: Arc<Shared>,
+    session: SessionId,
+}
+
+impl Owing {
+    /// `None` where it is seen to already.
+    fn new(shared: &Arc<Shared>, session: &SessionId) -> Option<Self> {
+        let new = lock(&shared.owed).insert(session.clone());
+        new.then(|| Self { shared: Arc::clone(shared), session: session.clone() })
+    }
+}
+
+impl Drop for Owing {
+    fn drop(&mut self) {
+        lock(&self.shared.owed).remove(&self.session);
+    }
+}
+
+/// The set is never left half changed, so a panic elsewhere has not harmed it.
+fn lock(owed: &Owed) -> MutexGuard<'_, BTreeSet<SessionId>> {
+    owed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many sessions are seen to.
+pub(crate) fn count(shared: &Shared) -> usize {
+    lock(&shared.owed).len()
 }
 
 async fn is_owed(shared: &Shared, session: &SessionId) -> Result<bool, EngineError> {

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::config::EngineConfig;
 use crate::error::EngineError;
 use crate::history::Transcripts;
+use crate::owed::Owed;
 use crate::port::Agents;
 use crate::session::{Actor, Handle, Start};
 use crate::world::World;
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     /// Places of sessions that are on their way to life, and how many wait for each.
     reserved: Mutex<BTreeMap<SessionId, usize>>,
     serials: AtomicU64,
+    /// Sessions whose answers the agent gets as soon as the ledger can.
+    pub(crate) owed: Owed,
 }
 
 /// A place among the live sessions, kept for one that is on its way to life; given back when dropped.
@@ -73,6 +76,7 @@ impl Shared {
             asked: Mutex::default(),
             reserved: Mutex::new(BTreeMap::new()),
             serials: AtomicU64::new(1),
+            owed: Owed::default(),
         }
     }
 

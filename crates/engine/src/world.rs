@@ -14,6 +14,12 @@ pub trait World: Send + Sync + 'static {
     /// A UUID that sorts by time.
     fn ordered_uuid(&self) -> Uuid;
 
+    /// Whether the process was told to stop, even if the engine does not know it yet. What ends the process group ends
+    /// the agents with it, and their end may be seen first.
+    fn told_to_stop(&self) -> bool {
+        false
+    }
+
     /// A fresh session id.
     fn session_id(&self) -> SessionId {
         SessionId::new(self.uuid().to_string()).expect("a UUID is a session id")

@@ -19,6 +19,7 @@ mod picks;
 mod render;
 mod resolve;
 mod serve;
+mod signals;
 mod ui;
 
 use std::process::ExitCode;

@@ -10,17 +10,17 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use camino::{Utf8Path, Utf8PathBuf};
 use holdpoint_acp_host::{AcpAgents, AgentCommand, HostConfig, Limits, Restore};
-use holdpoint_engine::{Engine, EngineConfig, SystemWorld, TranscriptFiles};
+use holdpoint_engine::{Engine, EngineConfig, TranscriptFiles};
 use holdpoint_ledger::{DataDirLock, Ledger as _, SessionFilter, SqliteLedger};
 use holdpoint_model::policy::Strategy;
 use holdpoint_server::{AllowedOrigins, App, ConnectionLimits, ServerConfig, Web, router};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::acp::ModelArgs;
 use crate::config::{File, data_dir};
 use crate::logging::{self, LogFormat};
+use crate::signals::Signals;
 
 /// The port, unless told otherwise.
 const PORT: u16 = 4170;
@@ -180,7 +180,7 @@ async fn tell_of_a_lost_ledger(ledger: &SqliteLedger, data_dir: &Utf8Path) {
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
-    let mut signals = Signals::listen()?;
+    let (mut signals, machine) = Signals::listen()?;
     let file = File::read(args.config.as_deref())?;
     let data_dir = data_dir(args.data_dir.clone(), file.serve.data_dir.clone())?;
     let workspaces = workspaces(&args.workspace, &file.serve.workspaces)?;
@@ -196,7 +196,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let engine_config = engine_config(&args, &file, &data_dir, &workspaces);
     let restore = engine_config.restore;
     let transcripts = Arc::new(TranscriptFiles::new(data_dir.clone()));
-    let engine = Engine::new(engine_config, ledger, agents, transcripts, Arc::new(SystemWorld));
+    let engine = Engine::new(engine_config, ledger, agents, transcripts, Arc::new(machine));
 
     let hostname = args.hostname.clone().or(file.serve.hostname).unwrap_or_else(|| "127.0.0.1".to_owned());
     let listener = bind(&hostname, args.port.or(file.serve.port).unwrap_or(PORT)).await?;
@@ -386,30 +386,4 @@ fn url(hostname: &str, address: SocketAddr) -> String {
         IpAddr::V4(ip) => ip.to_string(),
     };
     format!("http://{host}:{}", address.port())
-}
-
-/// Signals that stop the daemon (I12).
-struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> anyhow::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// The next of them. One that comes while nobody waits for it is not lost.
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.hang_up.recv() => "SIGHUP",
-        }
-    }
 }

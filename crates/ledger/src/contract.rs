@@ -65,7 +65,7 @@ pub struct SessionRow {
     pub title: Option<String>,
     /// When it was opened.
     pub created_at: Micros,
-    /// When something last happened.
+    /// When something last happened in it.
     pub updated_at: Micros,
     /// What kind of surface opened it.
     pub source_type: Option<String>,
@@ -183,6 +183,9 @@ pub enum ReadError {
     /// A stored value is not what this version can read.
     #[error("the ledger holds what cannot be read: {0}")]
     Damaged(String),
+    /// The ledger is shut.
+    #[error("the ledger is shut")]
+    Shut,
 }
 
 /// A ledger.
@@ -220,6 +223,6 @@ pub trait Ledger: Send + Sync + 'static {
     fn run(&self) -> u64;
 
     /// Commits what waits and closes; from the call on appends are [`AppendError::Shut`], and reads are
-    /// [`ReadError::Unavailable`]. The future ends when nothing is open any more; dropping it changes nothing.
+    /// [`ReadError::Shut`]. The future ends when nothing is open any more; dropping it changes nothing.
     fn shut(&self) -> Reply<()>;
 }

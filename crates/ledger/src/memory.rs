@@ -78,11 +78,7 @@ impl MemoryLedger {
     }
 
     fn read<T: Send + 'static>(&self, query: impl FnOnce(&Store) -> T) -> Reply<Result<T, ReadError>> {
-        let answer = if *lock(&self.shut) {
-            Err(ReadError::Unavailable("the ledger is shut".to_owned()))
-        } else {
-            Ok(query(&lock(&self.store)))
-        };
+        let answer = if *lock(&self.shut) { Err(ReadError::Shut) } else { Ok(query(&lock(&self.store))) };
         Box::pin(std::future::ready(answer))
     }
 }

@@ -198,7 +198,7 @@ impl Life {
             crate::look::look(self.people.clone(), session);
             settle().await;
         }
-        if crash.has_crashed() || engine.live_sessions() > 0 || engine.tasks() == 0 {
+        if crash.has_crashed() || engine.live_sessions() > 0 || engine.tasks() == engine.owed() {
             self.asleep_since.set(None);
             return;
         }

@@ -384,3 +384,21 @@ fn b4_so_many_read_and_no_more_until_one_goes() {
     say(&mut bus, 1);
     assert!(streams.iter_mut().all(|stream| ids(&all(stream).0) == [1]));
 }
+
+#[test]
+fn the_ring_is_bounded_in_bytes_too_and_the_newest_always_stays() {
+    let mut bus = bus(8000);
+    for _ in 0..6 {
+        say(&mut bus, MAX_RING_BYTES / 4);
+    }
+    assert_eq!(bus.since(0).count(), 3, "four of them and what is around them are more than fits");
+    let held: usize = bus.since(0).map(|frame| frame.weight()).sum();
+    assert_eq!(held, bus.ring_bytes);
+    assert!(held <= MAX_RING_BYTES);
+    say(&mut bus, MAX_RING_BYTES + 1);
+    assert_eq!(bus.since(0).filter_map(|frame| frame.id).collect::<Vec<_>>(), [7]);
+    say(&mut bus, 1);
+    assert_eq!(bus.since(0).filter_map(|frame| frame.id).collect::<Vec<_>>(), [8]);
+    bus.skip(5);
+    assert_eq!(bus.ring_bytes, 0);
+}

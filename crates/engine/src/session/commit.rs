@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use holdpoint_ledger::{Append, AppendError, SessionRow, Urgency};
-use holdpoint_model::session::{Command, Context, Event, Session, decide};
+use holdpoint_model::session::{Command, Context, Event, Session, State, decide};
 
 use super::actor::{Actor, Link};
 use super::book::Book;
@@ -111,6 +111,12 @@ impl Actor {
         self.stalled_until = None;
         self.mark = None;
         let mut outcome = self.fold().await;
+        // What cannot be read may owe as well.
+        if outcome.is_err()
+            || self.state.undelivered().any(|question| matches!(question.state, State::Settled(_)))
+        {
+            deliver_later(&self.shared, self.id.clone());
+        }
         if outcome.is_ok() {
             outcome = self
                 .try_commit(Command::Recover)
@@ -118,7 +124,6 @@ impl Actor {
                 .map(|events| self.act(&events))
                 .map_err(EngineError::from);
         }
-        deliver_later(&self.shared, self.id.clone());
         if outcome.is_err() || !was_live || !self.try_again_later() {
             self.give_up(&Exit { stderr_tail: error.to_string(), ..Exit::default() });
         }

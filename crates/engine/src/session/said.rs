@@ -103,6 +103,11 @@ impl Actor {
     /// The agent's process ended. What it asked is not decided by that (R10); it is started again while
     /// somebody is there (R14).
     async fn agent_gone(&mut self, exit: Exit) {
+        if self.shared.world.told_to_stop() {
+            // It ends with the daemon, which says so next: an orderly stop is no end of what is asked (I12).
+            self.from_agent = None;
+            return;
+        }
         tracing::warn!(session = %self.id, exit = %exit.describe(), "the agent process ended");
         self.link = Link::Down;
         self.from_agent = None;

@@ -90,13 +90,13 @@ impl Readers {
     /// Why a read was dropped without an answer.
     pub(super) fn unanswered(shared: &ReadersState) -> ReadError {
         let state = shared.0.lock();
-        ReadError::Unavailable(if state.shut {
-            "the ledger is shut".to_owned()
+        if state.shut {
+            ReadError::Shut
         } else if state.running == 0 {
-            "its readers have ended".to_owned()
+            ReadError::Unavailable("its readers have ended".to_owned())
         } else {
-            format!("overloaded: {MAX_WAITING} reads wait already")
-        })
+            ReadError::Unavailable(format!("overloaded: {MAX_WAITING} reads wait already"))
+        }
     }
 
     /// What [`Readers::unanswered`] looks at.

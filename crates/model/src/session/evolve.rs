@@ -45,7 +45,9 @@ impl Session {
         if version == 0 {
             self.created_at = at;
         }
-        self.updated_at = at;
+        if version == 0 || event.is_news() {
+            self.updated_at = at;
+        }
         self.version = version + 1;
         Ok(())
     }
@@ -262,6 +264,23 @@ impl Event {
             Self::Delivered { .. } => "delivered",
             Self::Deleted => "deleted",
         }
+    }
+
+    /// Whether it is something for people to come back to: looking at a session, taking it up and asking it the same
+    /// again do not make it newer in a list.
+    pub fn is_news(&self) -> bool {
+        !matches!(
+            self,
+            Self::LifeStarted { .. }
+                | Self::ClientRegistered { .. }
+                | Self::TurnRequeued { .. }
+                | Self::TurnStarted { origin: Origin::Restore { .. }, .. }
+                | Self::Reasked { .. }
+                | Self::Reissued { .. }
+                | Self::Unasked { .. }
+                | Self::Shown { .. }
+                | Self::Refused { .. }
+        )
     }
 
     /// Which question it is about.

@@ -408,7 +408,7 @@ pub struct Session {
     pub title: Option<String>,
     /// When it was opened.
     pub created_at: Micros,
-    /// When something last happened.
+    /// When something last happened in it; that somebody looked at it, or took it up, is no news.
     pub updated_at: Micros,
     /// Whether its data was deleted.
     pub deleted: bool,

@@ -232,3 +232,36 @@ async fn d2_the_end_of_an_id_leads_to_the_page_of_its_question() {
         assert!(unknown.text.contains("There is no such question"), "{id}: {}", unknown.text);
     }
 }
+
+#[tokio::test]
+async fn i7_looking_at_a_session_does_not_make_it_newer() {
+    let machine = Machine::new();
+    let life = machine.start(Tune::default()).await;
+    let (older, asked) = life.asking().await;
+    let (newer, _) = life.asking().await;
+    let cwd = encoded(&life, &older).await;
+    let order = async |life: &Life| {
+        let list = life.get(&format!("/workspace/{cwd}/sessions")).await.body;
+        let rows = list["sessions"].as_array().unwrap().iter();
+        rows.map(|row| row["sessionId"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&life).await, [newer.id.clone(), older.id.clone()]);
+    // Somebody joins, reads, sees the question; and after a restart it is asked again.
+    life.join(&older).await;
+    let path = format!("/questions/{}/shown", asked.id);
+    let shown = json!({ "generation": asked.generation, "surface": "web" });
+    assert_eq!(life.post(&path, None, &shown).await.status, 204);
+    assert_eq!(order(&life).await, [newer.id.clone(), older.id.clone()]);
+    life.stop().await;
+    let life = machine.start(Tune::default()).await;
+    life.load(&older, Some(&older.client)).await;
+    life.asked(&older, 1).await;
+    assert_eq!(order(&life).await, [newer.id.clone(), older.id.clone()]);
+    // An answer is news.
+    assert_eq!(
+        life.vote(&older, &life.asked(&older, 1).await[0].request, None, &say("Blue")).await.status,
+        200
+    );
+    assert_eq!(order(&life).await, [older.id.clone(), newer.id.clone()]);
+    life.stop().await;
+}
