@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use holdpoint_engine::{SystemWorld, World};
 use holdpoint_model::ids::Micros;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 /// The world, and whether it wants this process to stop.
@@ -33,10 +34,16 @@ impl World for Machine {
 }
 
 /// Signals that stop the daemon (I12).
+const KINDS: [i32; 3] = [SIGTERM, SIGINT, SIGHUP];
+/// Signals that may wait to be looked at. More say nothing new.
+const ROOM: usize = 8;
+/// How long a stop may take from its signal on, whatever the daemon is busy with. What is stored by then stays, as after
+/// a crash.
+const HARD_LIMIT: Duration = Duration::from_secs(3);
+
+/// The signals that have come.
 pub(crate) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
-    hang_up: Signal,
+    names: mpsc::Receiver<&'static str>,
 }
 
 impl Signals {
@@ -44,23 +51,42 @@ impl Signals {
     /// else is going on.
     pub(crate) fn listen() -> anyhow::Result<(Self, Machine)> {
         let told_to_stop = Arc::default();
-        for number in [SIGTERM, SIGINT, SIGHUP] {
+        for number in KINDS {
             signal_hook::flag::register(number, Arc::clone(&told_to_stop))?;
         }
-        let signals = Self {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hang_up: signal(SignalKind::hangup())?,
-        };
-        Ok((signals, Machine { told_to_stop }))
+        let mut incoming = signal_hook::iterator::Signals::new(KINDS)?;
+        let (tell, names) = mpsc::channel(ROOM);
+        // A thread of its own: the daemon may have seconds of work before it comes to look.
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            let mut counting = false;
+            for number in incoming.forever() {
+                let _ = tell.try_send(name(number));
+                if !counting {
+                    counting = true;
+                    std::thread::spawn(|| {
+                        std::thread::sleep(HARD_LIMIT);
+                        std::process::exit(0);
+                    });
+                }
+            }
+        })?;
+        Ok((Self { names }, Machine { told_to_stop }))
     }
 
     /// The next of them. One that comes while nobody waits for it is not lost.
     pub(crate) async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.hang_up.recv() => "SIGHUP",
+        match self.names.recv().await {
+            Some(name) => name,
+            // The thread that tells of them lives as long as the process.
+            None => std::future::pending().await,
         }
+    }
+}
+
+fn name(number: i32) -> &'static str {
+    match number {
+        SIGTERM => "SIGTERM",
+        SIGINT => "SIGINT",
+        _ => "SIGHUP",
     }
 }
