@@ -3,7 +3,7 @@
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use crate::support::{Rig, answers, same, selected, tool_results, undisturbed};
+use crate::support::{Asking, Rig, answers, same, selected, tool_results, undisturbed};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 const RED2: &[(&str, &str)] = &[("0", "Red2")];
@@ -143,11 +143,7 @@ async fn a_question_of_three_parts_and_a_chain_of_two_over_kills() {
 #[tokio::test]
 async fn r14_an_agent_that_dies_is_started_again_and_asks_again() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, mut events, prompt, question } = rig.asking("please ASK").await;
     let agents = rig.daemon().children();
     assert_eq!(agents.len(), 1, "one agent a workspace");
     kill_process(agents[0], Signal::KILL).unwrap();
@@ -221,11 +217,7 @@ async fn q2_what_a_model_gets_wrong_is_told_to_it_and_asks_nobody() {
 #[tokio::test]
 async fn h6_h9_r10_a_halt_leaves_the_question_and_its_repair_says_that_it_was_cancelled() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, mut events, prompt, question } = rig.asking("please ASK").await;
     let halt = json!({ "cause": "unreachable_question" });
     api.post(&format!("/session/{}/cancel", session.id), &halt).await.expect(204);
     let end = events.turn_end(&prompt).await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Rig, answers, same, selected, undisturbed};
+use crate::support::{Asking, Rig, answers, same, selected, undisturbed};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -12,10 +12,7 @@ type Case<'a> = (&'a str, String, &'a [(&'a str, &'a str)], Option<&'a str>, u16
 #[tokio::test]
 async fn bad_requests_are_refused_and_the_question_stays_open() {
     let rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, prompt, question, .. } = rig.asking("please ASK").await;
     let before = std::fs::read(rig.transcript_path(&session)).unwrap();
     let s = |rest: &str| format!("/session/{}/{rest}", session.id);
     let vote = s(&format!("permission/{}", question.request));
@@ -157,10 +154,7 @@ async fn bad_requests_are_refused_and_the_question_stays_open() {
 #[tokio::test]
 async fn q6_an_answer_to_three_parts_must_be_whole_on_our_route() {
     let rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    api.prompt(&session, "please ASK_Q3").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { api, question, .. } = rig.asking("please ASK_Q3").await;
     let some = api.answer(&question.id, &answers(&question, &[("0", "Red1"), ("2", "Blue3")], "r")).await;
     assert_eq!((some.status, some.code().as_str()), (422, "invalid_answers"), "{:#}", some.json());
     assert_eq!(api.inbox().await.len(), 1, "still open");

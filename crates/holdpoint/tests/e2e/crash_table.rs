@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 
-use crate::support::{Api, Question, Rig, Session, Story, Stream, answers, same, selected, undisturbed};
+use crate::support::{
+    Api, Asking, Question, Rig, Session, Story, Stream, answers, same, selected, undisturbed,
+};
 
 const ANSWER: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -159,10 +161,7 @@ async fn row_3_the_question_is_published() {
 /// Asks, and kills from outside once a person has seen the question.
 async fn killed_when_seen() -> Job {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, prompt, question, .. } = rig.asking("please ASK").await;
     rig.kill().await;
     Job { rig, session, prompt, seen: Some(question) }
 }

@@ -4,7 +4,7 @@
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-use crate::support::{Rig, same, selected, undisturbed, until};
+use crate::support::{Asking, Rig, same, selected, undisturbed, until};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -16,11 +16,7 @@ async fn r14_an_agent_that_dies_at_each_start_is_given_up_and_its_question_stays
     std::fs::write(&config, "").unwrap();
     rig.args = vec!["--config".to_owned(), config.to_str().unwrap().to_owned()];
     rig.start().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, mut events, question, .. } = rig.asking("please ASK").await;
     events.wait_for("permission_request").await;
 
     std::fs::write(&config, "this is no configuration").unwrap();

@@ -7,17 +7,14 @@ use std::process::{Command, Stdio};
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::support::{Rig, answers, may_mount, may_trace, selected, skipped};
+use crate::support::{Asking, Rig, answers, may_mount, may_trace, selected, skipped};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
 /// A machine with a stopped daemon and an open question, and the question's id.
 async fn stopped() -> (Rig, String) {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { question, .. } = rig.asking("please ASK").await;
     rig.kill().await;
     (rig, question.id)
 }
@@ -137,11 +134,7 @@ async fn i4_a_damaged_ledger_hides_nothing_and_ends_nothing() {
 #[tokio::test]
 async fn i1_an_fsync_that_fails_acknowledges_nothing() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, mut events, prompt, question } = rig.asking("please ASK").await;
 
     if !may_trace() {
         return;

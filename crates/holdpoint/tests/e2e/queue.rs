@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Rig, Session, answers};
+use crate::support::{Asking, Rig, Session, answers};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -37,10 +37,7 @@ async fn queue(api: &crate::support::Api, session: &Session) -> Vec<(String, Str
 #[tokio::test]
 async fn d5_a_queue_goes_out_once_and_in_order_over_three_kills() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, question, .. } = rig.asking("please ASK").await;
     let mut ids = Vec::new();
     for text in ["one", "two", "three", "four"] {
         ids.push(api.prompt(&session, text).await);

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Rig, Session, selected, tool_results, until};
+use crate::support::{Api, Asking, Rig, Session, selected, tool_results, until};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -15,10 +15,7 @@ async fn waiting(count: usize) -> (Rig, Vec<(Session, String, String)>) {
     let mut rig = Rig::started().await;
     let mut sessions = Vec::new();
     for _ in 0..count {
-        let session = rig.api().create("yolo").await;
-        let api = rig.api().of(&session.client);
-        let prompt = api.prompt(&session, "please ASK").await;
-        let [question] = api.wait_asked(&session).await;
+        let Asking { session, prompt, question, .. } = rig.asking("please ASK").await;
         sessions.push((session, question.id, prompt));
     }
     rig.restart().await;

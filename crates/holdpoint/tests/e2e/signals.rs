@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Signal, test_kill_process};
 use tokio::time::Instant;
 
-use crate::support::{Rig, same, selected, undisturbed, until};
+use crate::support::{Asking, Rig, same, selected, undisturbed, until};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -23,11 +23,7 @@ enum Whom {
 
 async fn stops(signal: Signal, whom: Whom) {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, mut events, prompt, question, .. } = rig.asking("please ASK").await;
     let before = std::fs::read(rig.transcript_path(&session)).unwrap();
     let mut daemon = rig.take_daemon();
     let agents = daemon.children();
@@ -114,10 +110,7 @@ async fn e_a_second_signal_ends_the_daemon_at_once() {
         [(Signal::INT, Signal::TERM), (Signal::TERM, Signal::INT), (Signal::HUP, Signal::TERM)]
     {
         let mut rig = Rig::started().await;
-        let session = rig.api().create("yolo").await;
-        let api = rig.api().of(&session.client);
-        api.prompt(&session, "please ASK").await;
-        let [question] = api.wait_asked(&session).await;
+        let Asking { session, question, .. } = rig.asking("please ASK").await;
         let mut daemon = rig.take_daemon();
         let agents = daemon.children();
         assert!(!agents.is_empty());

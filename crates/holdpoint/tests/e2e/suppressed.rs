@@ -2,16 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Question, Rig, Session, answers, same, selected, tool_results, undisturbed};
+use crate::support::{Asking, Question, Rig, Session, answers, same, selected, tool_results, undisturbed};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
 async fn killed() -> (Rig, Session, Question, String) {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, prompt, question, .. } = rig.asking("please ASK").await;
     rig.restart().await;
     (rig, session, question, prompt)
 }

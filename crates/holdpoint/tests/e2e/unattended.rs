@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Rig, Session, answers, same, selected, tool_results, undisturbed, until};
+use crate::support::{Asking, Rig, Session, answers, same, selected, tool_results, undisturbed, until};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
@@ -59,11 +59,7 @@ async fn r10_r14_a_time_out_parks_the_question_and_a_later_load_asks_again() {
 #[tokio::test]
 async fn r10_closing_a_session_leaves_its_question_open() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, mut events, prompt, question } = rig.asking("please ASK").await;
     let before = std::fs::read(rig.transcript_path(&session)).unwrap();
     api.delete(&format!("/session/{}", session.id)).await.expect(204);
     let end = events.turn_end(&prompt).await;
@@ -85,11 +81,7 @@ async fn r10_closing_a_session_leaves_its_question_open() {
 #[tokio::test]
 async fn r13_a_cancel_in_first_life_closes_the_question() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let mut events = api.events(&session).await;
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, mut events, prompt, question } = rig.asking("please ASK").await;
     api.post(&format!("/session/{}/cancel", session.id), &json!({})).await.expect(204);
     let end = events.turn_end(&prompt).await;
     assert_eq!(end["data"]["stopReason"], "cancelled", "{end:#}");
@@ -162,10 +154,7 @@ async fn d6_deleting_a_session_closes_its_question() {
 #[tokio::test]
 async fn clients_that_leave_change_nothing() {
     let rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, prompt, question, .. } = rig.asking("please ASK").await;
     drop(api.events(&session).await);
     api.post(&format!("/session/{}/detach", session.id), &json!({})).await.expect(204);
     let status = until("the client is gone", async || {

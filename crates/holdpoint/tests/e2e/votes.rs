@@ -3,16 +3,13 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Question, Response, Rig, Session, same, selected, undisturbed};
+use crate::support::{Api, Asking, Question, Response, Rig, Session, same, selected, undisturbed};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
 /// A session that asks.
 async fn asking(rig: &Rig) -> (Session, Api, Question, String) {
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, api, prompt, question, .. } = rig.asking("please ASK").await;
     (session, api, question, prompt)
 }
 

@@ -3,17 +3,14 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Api, Question, Rig, Session, answers, same, selected, undisturbed};
+use crate::support::{Api, Asking, Question, Rig, Session, answers, same, selected, undisturbed};
 
 const BLUE: &[(&str, &str)] = &[("0", "Blue1")];
 
 /// A session that waits, on a daemon that was killed and started again.
 async fn waiting() -> (Rig, Session, Question, String) {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    let prompt = api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, prompt, question, .. } = rig.asking("please ASK").await;
     rig.restart().await;
     (rig, session, question, prompt)
 }
@@ -195,10 +192,7 @@ async fn r8_from_a_restore_on_the_status_says_that_it_waits_and_the_vote_route_t
 #[tokio::test]
 async fn i4_a_missing_transcript_is_never_taken_for_one_that_was_not_begun() {
     let mut rig = Rig::started().await;
-    let session = rig.api().create("yolo").await;
-    let api = rig.api().of(&session.client);
-    api.prompt(&session, "please ASK").await;
-    let [question] = api.wait_asked(&session).await;
+    let Asking { session, question, .. } = rig.asking("please ASK").await;
     rig.kill().await;
     let (path, aside) = (rig.transcript_path(&session), rig.work().join("aside.jsonl"));
     std::fs::rename(&path, &aside).unwrap();

@@ -15,7 +15,7 @@ pub(crate) use api::{Api, Question, Session, answers, selected};
 pub(crate) use http::Response;
 pub(crate) use judge::{Story, same, tool_results};
 pub(crate) use model::part;
-pub(crate) use rig::{Rig, undisturbed};
+pub(crate) use rig::{Asking, Rig, undisturbed};
 pub(crate) use skip::{may_mount, may_trace, skipped};
 pub(crate) use stream::Stream;
 

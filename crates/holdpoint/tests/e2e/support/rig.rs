@@ -8,10 +8,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::api::{Api, Session};
+use super::api::{Api, Question, Session};
 use super::daemon::{Daemon, NotStarted};
 use super::judge::{self, Story};
 use super::model::Model;
+use super::stream::Stream;
 
 /// The built program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdpoint");
@@ -47,6 +48,18 @@ impl Drop for Rig {
             }
         }
     }
+}
+
+/// A session that asks.
+pub(crate) struct Asking {
+    pub(crate) session: Session,
+    /// The client that made it.
+    pub(crate) api: Api,
+    /// Its stream, from before the prompt.
+    pub(crate) events: Stream,
+    /// The prompt's id.
+    pub(crate) prompt: String,
+    pub(crate) question: Question,
 }
 
 impl Rig {
@@ -149,6 +162,16 @@ impl Rig {
     /// A client of the daemon that runs.
     pub(crate) fn api(&self) -> Api {
         Api::new(self.daemon.as_ref().expect("a daemon runs").address)
+    }
+
+    /// A new session whose prompt has the model ask one question, which people can answer now.
+    pub(crate) async fn asking(&self, prompt: &str) -> Asking {
+        let session = self.api().create("yolo").await;
+        let api = self.api().of(&session.client);
+        let events = api.events(&session).await;
+        let prompt = api.prompt(&session, prompt).await;
+        let [question] = api.wait_asked(&session).await;
+        Asking { session, api, events, prompt, question }
     }
 
     /// `kill -9`.
