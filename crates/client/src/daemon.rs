@@ -443,7 +443,10 @@ impl Daemon {
             .and_then(|value| value.trim().parse().ok())
             .map(Duration::from_secs);
         let body = self.body(call, response).await.unwrap_or_default();
-        Err(Box::new(ApiError::read(status.as_u16(), retry_after, &body)).into())
+        if status == StatusCode::BAD_REQUEST && is_tls_refusal(&self.base, &body) {
+            return Err(self.unreadable(call, scheme_is("https")));
+        }
+        Err(Box::new(ApiError::read(status.as_u16(), retry_after, self.token.is_some(), &body)).into())
     }
 
     async fn body(&self, call: &'static str, mut response: Response) -> Result<Vec<u8>, ClientError> {
@@ -460,6 +463,10 @@ impl Daemon {
     /// Sorts the failures of the transport by what is known about the call.
     pub(crate) fn transport(&self, call: &'static str, error: &reqwest::Error) -> ClientError {
         let url = self.base.clone();
+        let tls = self.base.starts_with("https:");
+        if let Some(scheme) = other_scheme(tls, error) {
+            return ClientError::Unreadable { url, call, problem: scheme_is(scheme) };
+        }
         if error.is_connect() {
             ClientError::Unreachable { url, reason: reason(error) }
         } else if error.is_timeout() {
@@ -507,6 +514,36 @@ pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
         last = source;
     }
     last.to_string()
+}
+
+fn scheme_is(scheme: &str) -> String {
+    format!("what listens there speaks {scheme}; write the address with {scheme}://")
+}
+
+/// The scheme that is spoken at the other end, where the first bytes from there show that it is not ours.
+fn other_scheme(tls: bool, error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if tls && matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(_))) {
+            return Some("http");
+        }
+        // TLS answers plain text with an alert, which is no head of HTTP.
+        if !tls && error.to_string() == "invalid HTTP version parsed" {
+            return Some("https");
+        }
+        // An I/O error hides the error that it was made of from the chain of sources.
+        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// Whether a server of TLS says that it was spoken to without it: common ones do so in HTTP.
+fn is_tls_refusal(base: &str, body: &[u8]) -> bool {
+    let told = |text: &str| text.contains("HTTP request") && text.contains("HTTPS");
+    base.starts_with("http:") && std::str::from_utf8(body).is_ok_and(told)
 }
 
 /// TLS that trusts nobody, for connections that have none.

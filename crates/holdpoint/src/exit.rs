@@ -170,11 +170,14 @@ fn refused(api: ApiError) -> Failure {
     let code = |fallback: &str| api.code.clone().unwrap_or_else(|| fallback.to_owned());
     let mut facts = Vec::new();
     let (exit, code, hints): (Exit, String, Vec<String>) = match &api.refusal {
-        Refusal::Unauthorized => (
-            Exit::Error,
-            code("unauthorized"),
-            vec!["give the daemon's token with --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN".into()],
-        ),
+        Refusal::Unauthorized { sent } => {
+            let hint = if *sent {
+                "give the token that the daemon was started with: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN, in this order"
+            } else {
+                "give the daemon's token with --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN"
+            };
+            (Exit::Error, code("unauthorized"), vec![hint.into()])
+        }
         Refusal::Forbidden => (Exit::Refused, code("forbidden"), Vec::new()),
         Refusal::NotFound => (Exit::Error, code("not_found"), Vec::new()),
         Refusal::AlreadyAnswered(winner) => {
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn exit_codes_by_what_the_person_can_do() {
         let table = [
-            (api(401, Refusal::Unauthorized), Exit::Error),
+            (api(401, Refusal::Unauthorized { sent: true }), Exit::Error),
             (api(403, Refusal::Forbidden), Exit::Refused),
             (api(404, Refusal::NotFound), Exit::Error),
             (api(409, Refusal::AlreadyAnswered(Box::default())), Exit::Refused),

@@ -140,7 +140,7 @@ fn reachable(settings: &Settings, found: &Found) -> Check {
     match &found.health {
         Ok(_) => check("daemon", Grade::Ok, format!("answers at {}", settings.url)),
         Err(error @ ClientError::Refused(api)) => match api.refusal {
-            Refusal::Unauthorized => {
+            Refusal::Unauthorized { .. } => {
                 check("daemon", Grade::Ok, format!("answers at {} and wants a token", settings.url))
             }
             _ => {
@@ -160,12 +160,14 @@ fn token(settings: &Settings, capabilities: &Result<holdpoint_client::Capabiliti
     match (capabilities, settings.token.is_some()) {
         (Ok(_), true) => check("token", Grade::Ok, "accepted"),
         (Ok(_), false) => check("token", Grade::Ok, "none needed"),
-        (Err(error), given) if error.refusal() == Some(&Refusal::Unauthorized) => {
-            let what =
-                if given { "the daemon does not accept the token" } else { "the daemon wants a token" };
-            check("token", Grade::Fail, what)
-                .next("give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN")
-        }
+        (Err(error), _) if matches!(error.refusal(), Some(Refusal::Unauthorized { .. })) => check(
+            "token",
+            Grade::Fail,
+            error.to_string(),
+        )
+        .next(
+            "give the token that the daemon was started with: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN",
+        ),
         (Err(error), _) => check("token", Grade::Fail, error.to_string()),
     }
 }
@@ -450,9 +452,9 @@ mod tests {
         let unauthorized = holdpoint_client::ApiError {
             status: 401,
             code: None,
-            message: "Unauthorized".into(),
+            message: "the daemon wants a token, and none was given".into(),
             retry_after: None,
-            refusal: Refusal::Unauthorized,
+            refusal: Refusal::Unauthorized { sent: false },
             details: serde_json::Map::new(),
         };
         let found = Found {
@@ -463,8 +465,8 @@ mod tests {
         };
         insta::assert_snapshot!(say(&found), @"
         ok   daemon     answers at http://127.0.0.1:4170
-        fail token      the daemon wants a token
-                        → give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN
+        fail token      the daemon wants a token, and none was given
+                        → give the token that the daemon was started with: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN
         warn model      none in this environment: a daemon started here uses the scripted demo model
                         → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
         ok   data       / is writable
