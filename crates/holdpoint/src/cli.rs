@@ -16,7 +16,7 @@ Exit codes:
     3  a question waits for a person
     4  the answer was refused: somebody was first, the question is closed, or you may not
     5  no daemon answers
-  130  Ctrl-C
+  130  Ctrl-C; for another signal N, 128 + N
 
 With --json, which `serve` and `acp` don't have, stdout has one JSON document, or one a line where it streams, and \
 nothing else. On stderr an error is {\"error\", \"code\", …}, and a remark {\"note\"}, each on a line of its own.";
@@ -113,13 +113,17 @@ pub(crate) enum Command {
         The agent's words go to stdout; tool calls and remarks go to stderr. When the agent asks a question, and \
         stdin and stdout are a terminal, you pick right here. Otherwise, and with --no-input or --json, the \
         question is left parked: it is printed with the command that answers it, and the exit code is 3. Ctrl-C \
-        leaves: the turn goes on (or waits) without you.",
+        leaves: the turn goes on (or waits) without you.\n\n\
+        A session that waits for an answer is asked again, and the prompt is queued behind it. Where its question \
+        can't be asked again (the daemon runs without --restore-ask-user-question), the prompt would close it: a \
+        terminal asks you before; otherwise nothing is sent, and the exit code is 3, unless --close-question is given.",
     after_long_help = "Examples:\n  \
         holdpoint prompt \"add a changelog\"\n  \
         git diff | holdpoint prompt -\n  \
         holdpoint prompt --session 4f9d2c1e \"now the tests\"\n  \
         holdpoint prompt --no-input \"upgrade everything\" || holdpoint inbox\n\n\
-        Exit codes: 0 the turn ended; 1 it failed or was cancelled; 3 a question waits; 5 no daemon; 130 Ctrl-C."
+        Exit codes: 0 the turn ended; 1 it failed or was cancelled; 3 a question waits (see above); 5 no daemon; 128 + N \
+        signal N (130: Ctrl-C)."
 )]
 pub(crate) struct PromptArgs {
     /// What to do; `-`, or nothing with piped input, reads it from stdin
@@ -134,6 +138,9 @@ pub(crate) struct PromptArgs {
     /// Never ask here: leave questions parked, and exit with code 3
     #[arg(long)]
     pub(crate) no_input: bool,
+    /// Send it also where that closes a question of the session which nobody asks now, without an answer
+    #[arg(long, requires = "session")]
+    pub(crate) close_question: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -38,6 +38,11 @@ impl Settings {
         Ok(Daemon::new(&self.url, self.token.clone())?.with_surface("cli"))
     }
 
+    /// Whether the daemon is on this machine, as far as its address tells.
+    pub(crate) fn is_local(&self) -> bool {
+        ["127.", "localhost", "[::1]"].iter().any(|host| self.url.contains(&format!("//{host}")))
+    }
+
     /// Whether to use colours on a stream that is, or is not, a terminal.
     pub(crate) fn colored(&self, terminal: bool) -> bool {
         match self.color {

@@ -13,6 +13,7 @@ mod exit;
 mod fake_daemon;
 mod follow;
 mod input;
+mod leave;
 mod logging;
 mod menu;
 mod picks;

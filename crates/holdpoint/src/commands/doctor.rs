@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::connect::{Settings, env};
 use crate::exit::{Exit, Failure};
-use crate::render::{Paint, one_line};
+use crate::render::{Paint, START_WITH_FLAG, one_line};
 use crate::ui::Ui;
 
 /// How one check went.
@@ -200,18 +200,19 @@ fn restore(found: &Found) -> Check {
         .and_then(Value::as_bool);
     match (durable, flag) {
         (false, _) => {
-            check("questions", Grade::Fail, "this daemon keeps no durable questions: it is not a Holdpoint")
+            check("questions", Grade::Fail, "this daemon keeps no questions on disk: it is not a Holdpoint")
                 .next("start one: holdpoint serve --restore-ask-user-question")
         }
-        (true, Some(true)) => check("questions", Grade::Ok, "durable, and asked again after a restart"),
+        (true, Some(true)) => check("questions", Grade::Ok, "kept on disk, and asked again after a restart"),
         (true, Some(false)) => check(
             "questions",
             Grade::Warn,
-            "durable, but the restore flag is off: a restart does not ask them again",
+            "kept on disk, but the daemon runs without --restore-ask-user-question: after a restart they are not \
+             asked again, and take no answer",
         )
-        .next("start the daemon with --restore-ask-user-question"),
+        .next(START_WITH_FLAG),
         (true, None) => {
-            check("questions", Grade::Warn, "durable; the daemon does not say whether the restore flag is on")
+            check("questions", Grade::Warn, "kept on disk; whether they are asked again after a restart the daemon does not say")
         }
     }
 }
@@ -264,7 +265,7 @@ fn host_and_port(rest: &str) -> Option<String> {
 }
 
 fn data_dir(settings: &Settings, found: &Found, machine: &Machine) -> Check {
-    let local = ["127.", "localhost", "[::1]"].iter().any(|host| settings.url.contains(&format!("//{host}")));
+    let local = settings.is_local();
     let theirs = said_text(found, &["/daemon/dataDir"]);
     if theirs.is_some() && !local {
         return check("data", Grade::Ok, format!("{} on the daemon's machine", theirs.unwrap_or_default()));
@@ -311,7 +312,7 @@ fn waiting(questions: &Result<Vec<QuestionView>, ClientError>) -> Check {
         Err(error) => check("inbox", Grade::Fail, error.to_string()),
         Ok(open) if open.is_empty() => check("inbox", Grade::Ok, "nothing waits for you"),
         Ok(open) => {
-            let stuck = open.iter().filter(|view| view.restorable == Some(false) && !view.live).count();
+            let stuck = open.iter().filter(|view| !view.takes_answers()).count();
             let grade = if stuck > 0 { Grade::Warn } else { Grade::Ok };
             let mut text = if open.len() == 1 {
                 "1 waits for you".to_owned()
@@ -319,8 +320,10 @@ fn waiting(questions: &Result<Vec<QuestionView>, ClientError>) -> Check {
                 format!("{} wait for you", open.len())
             };
             if stuck > 0 {
+                let which = if stuck == open.len() { String::new() } else { format!("{stuck} of them ") };
+                let verb = if stuck == 1 { "takes" } else { "take" };
                 text.push_str(&format!(
-                    ", {stuck} of them only once the daemon runs with --restore-ask-user-question"
+                    "; {which}{verb} an answer only once the daemon runs with --restore-ask-user-question"
                 ));
             }
             check("inbox", grade, text).next("holdpoint inbox")
@@ -391,7 +394,7 @@ mod tests {
     #[test]
     fn with_a_daemon_in_order() {
         let mut stuck = colour(false);
-        stuck.restorable = Some(false);
+        (stuck.restorable, stuck.answerable) = (Some(false), Some(false));
         let found = Found {
             health: Ok(json!({"status": "ok"})),
             capabilities: Some(Ok(Capabilities {
@@ -409,10 +412,10 @@ mod tests {
         ok   daemon     answers at http://127.0.0.1:4170
         ok   token      none needed
         ok   version    VERSION, as this program
-        ok   questions  durable, and asked again after a restart
+        ok   questions  kept on disk, and asked again after a restart
         ok   model      gpt-x
         ok   data       / is writable
-        warn inbox      2 wait for you, 1 of them only once the daemon runs with --restore-ask-user-question
+        warn inbox      2 wait for you; 1 of them takes an answer only once the daemon runs with --restore-ask-user-question
                         → holdpoint inbox
         warn daemon says shown nowhere (unshown_question)
         warn daemon says answers wait for their agent (undelivered_answers, 2 of them)
@@ -485,8 +488,8 @@ mod tests {
         ok   token      none needed
         warn version    the daemon is 0.0.1, this program VERSION
                         → use the same version for both
-        warn questions  durable, but the restore flag is off: a restart does not ask them again
-                        → start the daemon with --restore-ask-user-question
+        warn questions  kept on disk, but the daemon runs without --restore-ask-user-question: after a restart they are not asked again, and take no answer
+                        → stop the daemon, and start it with --restore-ask-user-question
         warn model      the scripted one (holdpoint-demo)
                         → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
         ok   data       / is writable
