@@ -182,7 +182,8 @@ pub(crate) struct InboxArgs {
         nobody is asking now takes an answer only where the daemon runs with --restore-ask-user-question.\n\n\
         Without an answer, in a terminal, the question is shown and you pick. A pick is an option's number or its \
         label; where these could mean two options, it is refused: :2 is always the second option, and =2 the one \
-        that is called 2. With several parts, picks are for the parts in order; --answer names the part.\n\n\
+        that is called 2. With several parts, picks are for the parts in order; --answer names the part. Own words that are almost a \
+        label, or look like a slip of the keys, are asked for again: put = before them.\n\n\
         Returns when the answer is on disk; with --wait, stays until the turn has ended.",
     after_long_help = "Examples:\n  \
         holdpoint answer 0f3a2b1c                        pick in the terminal\n  \
@@ -207,7 +208,7 @@ pub(crate) struct AnswerArgs {
     /// Your own words, for a question of one part
     #[arg(long, short, value_name = "TEXT", conflicts_with_all = ["picks", "options", "answers"])]
     pub(crate) text: Option<String>,
-    /// The answer to one part: number, label or own words (`0==2` is the text "2"); repeatable
+    /// The answer to one part: number, label or own words (`0==2` is the text "2", as it is); repeatable
     #[arg(long = "answer", short, value_name = "PART=TEXT", conflicts_with_all = ["picks", "options"])]
     pub(crate) answers: Vec<String>,
     /// Decline to answer, or refuse the permission

@@ -16,6 +16,7 @@ mod input;
 mod leave;
 mod logging;
 mod menu;
+mod near;
 mod picks;
 mod render;
 mod resolve;

@@ -6,6 +6,7 @@ use holdpoint_client::{Answer, AnswerValue, Kind, OptionView, QuestionView};
 use holdpoint_model::question::Question;
 
 use crate::menu::{Menu, digits, readable};
+use crate::near;
 
 /// What a typed line means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +35,27 @@ pub(crate) fn typed(line: &str, question: &Question) -> Result<Pick, String> {
     if is_sure_decline(line) {
         return Ok(Pick::Decline);
     }
-    match answer(line, question, &menu)? {
+    // A number beyond the list may be meant as one.
+    let number = |problem: String| match digits(line) {
+        Some(_) if problem.starts_with("there ") => format!("{problem}; as your own words it is ={line}"),
+        _ => problem,
+    };
+    match answer(line, question, &menu).map_err(number)? {
         Some(_) if is_decline(line) => {
             Err(format!("{line:?} is an option, and declines, too: ={line} is the option, :d declines"))
         }
         Some(value) => Ok(Pick::Answer(value)),
         None if is_decline(line) => Ok(Pick::Decline),
-        None => Ok(Pick::Answer(AnswerValue::Text(line.to_owned()))),
+        None => match menu.slip(line) {
+            Some(why) => Err(not_surely(line, &why)),
+            None => Ok(Pick::Answer(AnswerValue::Text(line.to_owned()))),
+        },
     }
+}
+
+/// Own words that look like a slip are sent only once they are marked as what is meant.
+fn not_surely(words: &str, why: &str) -> String {
+    format!("{words:?} is no option: {why} As your own words it is ={words}")
 }
 
 /// The options, or the marked own words, that a line means. `None`: it is the person's own words, or a decline.
@@ -89,7 +103,13 @@ fn listed(line: &str, question: &Question, menu: &Menu<'_>) -> Option<Result<Ans
         let pick = match pick {
             Err(problem) => return Some(Err(problem)),
             Ok(Some(label)) => label.to_owned(),
-            Ok(None) => word.strip_prefix('=').unwrap_or(word).trim().to_owned(),
+            Ok(None) => match word.strip_prefix('=') {
+                Some(literal) => literal.trim().to_owned(),
+                None => match menu.slip(word) {
+                    Some(why) => return Some(Err(not_surely(word, &why))),
+                    None => word.trim().to_owned(),
+                },
+            },
         };
         if !picks.contains(&pick) {
             picks.push(pick);
@@ -244,7 +264,14 @@ fn own(text: &str, part: &Question) -> Result<AnswerValue, String> {
     readable(text)?;
     let text = text.trim();
     let menu = Menu::of_part(part);
-    Ok(answer(text, part, &menu)?.unwrap_or_else(|| AnswerValue::Text(text.to_owned())))
+    match answer(text, part, &menu)? {
+        Some(value) => Ok(value),
+        // Who writes a command reads it before, so a word alone is no slip here; one that is almost a label is.
+        None => match near::nearest(text, part.options.iter().map(|option| option.label.as_str())) {
+            Some(label) => Err(not_surely(text, &format!("did you mean {label:?}?"))),
+            None => Ok(AnswerValue::Text(text.to_owned())),
+        },
+    }
 }
 
 fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, AnswerValue>, String> {
@@ -254,8 +281,16 @@ fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, Ans
             .split_once('=')
             .and_then(|(index, text)| Some((index.trim().parse::<usize>().ok()?, text)))
             .ok_or_else(|| format!("--answer {answer:?}: write it as PART=TEXT, the first part is 0"))?;
-        let part = parts.get(index).ok_or_else(|| {
-            format!("--answer {answer:?}: the parts are 0 to {}", parts.len().saturating_sub(1))
+        let part = parts.get(index).ok_or_else(|| match parts {
+            [only] => format!(
+                "--answer {answer:?}: the question has one part only ({}), and it is called 0: --answer 0=TEXT",
+                only.header
+            ),
+            _ => {
+                let names: Vec<_> =
+                    parts.iter().enumerate().map(|(index, part)| format!("{index} {}", part.header)).collect();
+                format!("--answer {answer:?}: there is no part {index}; the first is 0: {}", names.join(", "))
+            }
         })?;
         let texts = all.entry(index).or_default();
         // `d` is a text like any other here; the flag is what declines.
@@ -303,7 +338,11 @@ mod tests {
             ("1,1", text("Red")),
             (":2", text("Pale blue")),
             (":d", Pick::Decline),
-            ("+1", text("+1")),
+            ("=+1", text("+1")),
+            ("=yse", text("yse")),
+            ("=decline", text("decline")),
+            ("50%", text("50%")),
+            ("a red one", text("a red one")),
         ] {
             assert_eq!(typed(line, part).as_ref(), Ok(&want), "{line}");
         }
@@ -320,9 +359,52 @@ mod tests {
             "\u{1b}[B",
             "1\u{1b}[A",
             "\u{fffd}",
+            "+1",
         ] {
             assert!(typed(line, part).is_err(), "{line}");
         }
+    }
+
+    #[test]
+    fn q6_what_looks_like_a_slip_is_sent_only_once_it_is_marked_as_own_words() {
+        let yes_or_no = labelled(&["yes", "no", "ask me later"], false);
+        let part = &yes_or_no.questions[0];
+        for (line, why) in [
+            ("yse", "did you mean :1 (\"yes\")?"),
+            ("yess", "did you mean :1"),
+            ("on", "did you mean :2"),
+            ("ask", "did you mean :3"),
+            ("3.", "did you mean :3"),
+            ("#2", "did you mean :2"),
+            ("7)", "the options are 1 to 3"),
+            ("x", "single letter"),
+            ("?", "single letter"),
+            ("Decline", "d declines"),
+            ("help", "Ctrl-C leaves"),
+        ] {
+            let problem = typed(line, part).unwrap_err();
+            assert!(problem.contains(why), "{line}: {problem}");
+            assert!(problem.ends_with(&format!(" ={line}")), "the way out is exact: {problem}");
+            assert_eq!(typed(&format!("={line}"), part), Ok(text(line)));
+        }
+        assert!(typed("4", part).unwrap_err().ends_with("only 1 to 3; as your own words it is =4"));
+        assert_eq!(typed("=4", part), Ok(text("4")));
+        let colours = colour(true);
+        assert!(typed("1, pale bleu", &colours.questions[0]).unwrap_err().contains("did you mean :2"));
+        assert_eq!(typed("1, =pale bleu", &colours.questions[0]), Ok(picks(&["Red", "pale bleu"])));
+        // A command: what is almost a label is refused there too.
+        assert!(answer(&yes_or_no, &[], &["0=yse"], None).is_err());
+        let one =
+            |text: &str| Ok(Some(Answer::Answers(BTreeMap::from([(0, AnswerValue::Text(text.into()))]))));
+        assert_eq!(answer(&yes_or_no, &[], &["0==yse"], None), one("yse"));
+        assert_eq!(answer(&yes_or_no, &[], &["0=x"], None), one("x"));
+        assert_eq!(answer(&yes_or_no, &[], &[], Some("yse")), one("yse"));
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_said_in_the_names_of_those_that_are() {
+        insta::assert_snapshot!(answer(&colour(false), &[], &["1=foo"], None).unwrap_err(), @r#"--answer "1=foo": the question has one part only (Colour), and it is called 0: --answer 0=TEXT"#);
+        insta::assert_snapshot!(answer(&two_parts(), &[], &["2=foo"], None).unwrap_err(), @r#"--answer "2=foo": there is no part 2; the first is 0: 0 Colour, 1 Size"#);
     }
 
     #[test]
