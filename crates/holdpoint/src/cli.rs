@@ -45,7 +45,7 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Daemon and output")]
 pub(crate) struct Common {
-    /// Where the daemon listens [env: HOLDPOINT_URL] [default: http://127.0.0.1:4170]
+    /// Where the daemon listens [env: HOLDPOINT_URL] [default: as holdpoint.toml says, or http://127.0.0.1:4170]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// The daemon's token; better in the environment [env: HOLDPOINT_TOKEN, QWEN_SERVER_TOKEN]

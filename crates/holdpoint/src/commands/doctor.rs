@@ -6,6 +6,7 @@ use holdpoint_client::{ClientError, Daemon, Filter, QuestionView, Refusal};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::config;
 use crate::connect::{Settings, env};
 use crate::exit::{Exit, Failure};
 use crate::render::{Paint, START_WITH_FLAG, one_line};
@@ -79,6 +80,8 @@ struct Machine {
     data_dir: Option<PathBuf>,
     /// The variables that choose a model, of those that are set.
     model: Vec<&'static str>,
+    /// The user's `holdpoint.toml`, if there is one, and what is wrong with it.
+    file: Option<(PathBuf, Option<String>)>,
 }
 
 impl Machine {
@@ -90,7 +93,11 @@ impl Machine {
             .or_else(|| under("HOME", ".local/share/holdpoint"));
         let names =
             ["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"];
-        Self { data_dir, model: names.into_iter().filter(|name| env(name).is_some()).collect() }
+        let file = config::usual_place().filter(|path| path.exists()).map(|path| {
+            let problem = config::File::read(Some(&path)).err().map(|error| format!("{error:#}"));
+            (path, problem)
+        });
+        Self { data_dir, file, model: names.into_iter().filter(|name| env(name).is_some()).collect() }
     }
 }
 
@@ -99,6 +106,13 @@ fn checks(settings: &Settings, found: &Found, machine: &Machine) -> Vec<Check> {
     if let Some(capabilities) = &found.capabilities {
         all.push(token(settings, capabilities));
     }
+    all.extend(machine.file.as_ref().map(|(path, problem)| {
+        match problem {
+            None => check("config", Grade::Ok, path.display().to_string()),
+            Some(problem) => check("config", Grade::Fail, problem.as_str())
+                .next("mend it: a daemon does not start with it; docs/configuration.md has its keys"),
+        }
+    }));
     let said = found.capabilities.as_ref().is_some_and(Result::is_ok);
     if said {
         all.push(version(found));
@@ -360,11 +374,11 @@ mod tests {
     use crate::render::samples::colour;
 
     fn settings() -> Settings {
-        Settings::new(&Common::default(), &Common::default(), |_| None)
+        Settings::new(&Common::default(), &Common::default(), |_| None, || None)
     }
 
     fn machine() -> Machine {
-        Machine { data_dir: Some("/".into()), model: Vec::new() }
+        Machine { data_dir: Some("/".into()), model: Vec::new(), file: None }
     }
 
     fn say(found: &Found) -> String {
@@ -448,6 +462,15 @@ mod tests {
         fail ledger     cannot be read since 2026-01-02T03:04:05.000Z: database or disk is full
                         → look into the daemon's log, and at the disk
         ");
+    }
+
+    #[test]
+    fn a_file_that_no_daemon_starts_with_is_told() {
+        let found = Found { health: Ok(json!({})), capabilities: None, status: Value::Null, questions: None };
+        let problem = Some("in holdpoint.toml: unknown field `prot`".to_owned());
+        let machine = Machine { file: Some(("holdpoint.toml".into(), problem)), ..machine() };
+        let text = report(&checks(&settings(), &found, &machine), Paint::new(false));
+        assert!(text.contains("fail config     in holdpoint.toml: unknown field `prot`\n"), "{text}");
     }
 
     #[test]

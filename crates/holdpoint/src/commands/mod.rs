@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Command, Common};
+use crate::config::File;
 use crate::connect::{Settings, env};
 use crate::exit::{Exit, Failure, report};
 use crate::follow::End;
@@ -35,7 +36,9 @@ pub(crate) fn run(front: &Common, command: Command) -> ExitCode {
         Command::Completions(args) => Common { json: args.json, ..Common::default() },
         Command::Serve(_) | Command::Acp(_) => Common::default(),
     };
-    let settings = Settings::new(front, &own, env);
+    // A file that can't be read is the daemon's to refuse, and `doctor`'s to tell of.
+    let listens = || File::read(None).ok().and_then(|file| file.serve.url());
+    let settings = Settings::new(front, &own, env, listens);
     let failed = |failure: &Failure| {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         report(failure, settings.json, settings.colored(terminal))

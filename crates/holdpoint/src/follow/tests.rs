@@ -94,17 +94,17 @@ async fn a_question_is_picked_right_here_and_the_turn_goes_on() {
     assert!(matches!(end, End::Turn(end) if end.stop_reason == "end_turn"));
     assert_eq!(answer_of(&terminal.fake), json!({"generation": 1, "answers": {"0": "Blue"}}));
     insta::assert_snapshot!(terminal.screen.text(), @"
-        Let me see.
-        · read_file: a.css
+    Let me see.
+    · read_file: a.css
 
-        ? Colour: Which colour?
-            1  Red   warm
-            2  Blue  cold
-            or type your own words (after = just as they are); d declines
-        Colour> there is no option 7, only 1 to 2; as your own words it is =7
-        Colour> ✓ q_1: answered: Blue; the agent has it
-        Blue it is.
-        ");
+    ? Colour: Which colour?
+        1  Red   warm
+        2  Blue  cold
+        or type your own words (after = just as they are); d declines
+    Colour> there is no option 7, only 1 to 2; as your own words it is =7
+    Colour> ✓ q_1: answered: Blue; the agent has it
+    Blue it is.
+    ");
 }
 
 #[tokio::test]

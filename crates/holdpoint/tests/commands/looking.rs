@@ -189,33 +189,33 @@ async fn v4_the_history_has_the_questions_and_their_answers_in_order() {
     assert_eq!(output.status.code(), Some(0), "{}", err(&output));
     insta::assert_snapshot!(out(&output), @"
 
-        > paint it
-        Let me ask.
+    > paint it
+    Let me ask.
 
-        ? Colour: Which colour?
-            → Red
-            answered by Ada (web) at 2026-03-01T10:00:00Z
-        · write_file: a.css
+    ? Colour: Which colour?
+        → Red
+        answered by Ada (web) at 2026-03-01T10:00:00Z
+    · write_file: a.css
 
-        ? Colour: Which colour?
-            → neither
-            answered by somebody (cli) at 2026-03-01T10:00:00Z
+    ? Colour: Which colour?
+        → neither
+        answered by somebody (cli) at 2026-03-01T10:00:00Z
 
-        ? Colour: Which colour?
-            → Blue, said somebody
-        Done.
+    ? Colour: Which colour?
+        → Blue, said somebody
+    Done.
 
-        ? Colour: Which colour?
-            1  Red   warm
-            2  Blue  cold
-            or --text with your own words; or --decline
-        q_c waits; answer it with
-          holdpoint answer q_c <number or label>
-        ");
+    ? Colour: Which colour?
+        1  Red   warm
+        2  Blue  cold
+        or --text with your own words; or --decline
+    q_c waits; answer it with
+      holdpoint answer q_c <number or label>
+    ");
     insta::assert_snapshot!(err(&output), @"
-        session 0195aaaa-0000-7000-8000-000000000001 in /proj/site; Ctrl-C detaches
-        detached
-        ");
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site; Ctrl-C detaches
+    detached
+    ");
     let output = attach_until(&fake, rustix::process::Signal::INT, &["--json"]).await;
     let lines = json_lines(&output);
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();

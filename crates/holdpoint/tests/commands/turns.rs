@@ -102,12 +102,12 @@ async fn r2_no_prompt_closes_a_question_before_somebody_was_told() {
     assert!(!sent(&fake));
     assert!(fake.seen().last().unwrap().0.ends_with("/detach"), "nobody stays attached");
     insta::assert_snapshot!(err(&output), @"
-        error: nothing was sent: nobody asks what waits in this session, and the prompt would close it without an answer
-          q_01: Which colour?
-          it takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question
-          next: stop the daemon, and start it with --restore-ask-user-question; then holdpoint answer q_01 <number or label>
-          next: or send the prompt all the same, with --close-question
-        ");
+    error: nothing was sent: nobody asks what waits in this session, and the prompt would close it without an answer
+      q_01: Which colour?
+      it takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question
+      next: stop the daemon, and start it with --restore-ask-user-question; then holdpoint answer q_01 <number or label>
+      next: or send the prompt all the same, with --close-question
+    ");
     let output = run(&fake.url, &["prompt", "--session", SESSION, "do it", "--json"]).await;
     let error: Value = serde_json::from_str(&err(&output)).unwrap();
     assert_eq!((&error["code"], &error["waits"]), (&json!("question_waits"), &json!(["q_01"])));
@@ -116,9 +116,9 @@ async fn r2_no_prompt_closes_a_question_before_somebody_was_told() {
     assert_eq!(output.status.code(), Some(0));
     assert!(sent(&fake));
     insta::assert_snapshot!(err(&output), @"
-        q_01 (Which colour?) is closed without an answer: the prompt goes before it
-        session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
-        ");
+    q_01 (Which colour?) is closed without an answer: the prompt goes before it
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
+    ");
 
     // One that takes an answer, though it can't be asked again.
     let fake = with_one_that_nobody_asks(true).await;
@@ -140,9 +140,9 @@ async fn d5_a_prompt_behind_a_question_that_is_asked_is_queued_and_says_so_once(
     let output = run(&fake.url, &["prompt", "--session", SESSION, "do it"]).await;
     assert_eq!(output.status.code(), Some(3));
     insta::assert_snapshot!(err(&output), @"
-        session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
-        the session waits for a decision; the prompt is queued behind it
-        ");
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
+    the session waits for a decision; the prompt is queued behind it
+    ");
 }
 
 #[tokio::test]
