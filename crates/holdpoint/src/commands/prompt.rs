@@ -172,3 +172,47 @@ fn stdin() -> Result<String, Failure> {
     }
     String::from_utf8(bytes).map_err(|_| Failure::usage("the prompt on stdin is not valid UTF-8"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::samples::unanswerable;
+    use crate::ui::fake::ui;
+
+    #[tokio::test]
+    async fn r2_a_person_is_asked_before_a_prompt_closes_a_question() {
+        for (typed, sent) in
+            [(Some("y"), true), (Some(" Yes "), true), (Some("n"), false), (Some(""), false), (None, false)]
+        {
+            let (keys, lines) = tokio::sync::mpsc::channel(1);
+            let mut input = Input::from_lines(lines);
+            let (mut ui, screen) = ui(false, true);
+            let person = async {
+                while !screen.text().contains("[y/N] ") {
+                    tokio::task::yield_now().await;
+                }
+                if let Some(typed) = typed {
+                    keys.send((tokio::time::Instant::now(), typed.to_owned())).await.unwrap();
+                }
+                drop(keys);
+            };
+            let open = [unanswerable()];
+            let (may, ()) = tokio::join!(may_close(&open, false, Mode::Ask, &mut input, &mut ui), person);
+            assert_eq!(may, Ok(sent), "{typed:?}");
+            assert_eq!(screen.text().contains("nothing was sent"), !sent);
+            if typed == Some("n") {
+                insta::assert_snapshot!(screen.text(), @"
+
+                ? Colour: Which colour should the header have?
+                    1  Red        warm and loud
+                    2  Pale blue  cold and calm
+                q_01abcdef0123 waits; it takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question
+                stop the daemon, and start it with --restore-ask-user-question, then
+                  holdpoint answer q_01abcdef0123 <number or label>
+                nobody asks what waits in this session, and the prompt would close it without an answer
+                send it all the same? [y/N] nothing was sent
+                ");
+            }
+        }
+    }
+}
