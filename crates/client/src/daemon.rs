@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, ClientError};
 use crate::login::LoginCode;
 use crate::question::{AnswerRequest, Filter, Inbox, QuestionView, Receipt};
+use crate::scheme::{is_tls_refusal, other_scheme, scheme_is};
 use crate::session::{
     Accepted, Attached, Capabilities, Continued, NewSession, PendingPrompt, SessionList, SessionStatus,
     TranscriptPage, TranscriptQuery, Vote,
@@ -514,36 +515,6 @@ pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
         last = source;
     }
     last.to_string()
-}
-
-fn scheme_is(scheme: &str) -> String {
-    format!("what listens there speaks {scheme}; write the address with {scheme}://")
-}
-
-/// The scheme that is spoken at the other end, where the first bytes from there show that it is not ours.
-fn other_scheme(tls: bool, error: &(dyn std::error::Error + 'static)) -> Option<&'static str> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if tls && matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(_))) {
-            return Some("http");
-        }
-        // TLS answers plain text with an alert, which is no head of HTTP.
-        if !tls && error.to_string() == "invalid HTTP version parsed" {
-            return Some("https");
-        }
-        // An I/O error hides the error that it was made of from the chain of sources.
-        next = match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        };
-    }
-    None
-}
-
-/// Whether a server of TLS says that it was spoken to without it: common ones do so in HTTP.
-fn is_tls_refusal(base: &str, body: &[u8]) -> bool {
-    let told = |text: &str| text.contains("HTTP request") && text.contains("HTTPS");
-    base.starts_with("http:") && std::str::from_utf8(body).is_ok_and(told)
 }
 
 /// TLS that trusts nobody, for connections that have none.
