@@ -235,13 +235,14 @@ fn response_id(text: &str) -> Result<ResponseId, String> {
 #[derive(Debug, Args)]
 #[command(
     about = "Show a session so far, and follow it",
-    long_about = "Show a session so far in short form, and follow it. A stored session is loaded, and its question, if \
+    long_about = "Show a session so far in short form, its questions with how they ended, and follow it. A stored session is loaded, and its question, if \
         one waits and the daemon runs with --restore-ask-user-question, is asked again; in a terminal you answer it \
         here. Ctrl-C detaches: the session goes on without you.",
     after_long_help = "Examples:\n  \
         holdpoint attach 4f9d2c1e\n  \
         holdpoint attach 4f9d2c1e --json | jq -c 'select(.type == \"question\")'\n\n\
-        Exit codes: 0 detached, or the session was closed; 1 no such session; 5 no daemon."
+        Exit codes: 0 detached, or the session was closed; 1 no such session; 5 no daemon; 128 + N \
+        detached by signal N, Ctrl-C apart."
 )]
 pub(crate) struct AttachArgs {
     /// The session (an id, or 8 or more characters that only it begins with)
@@ -259,7 +260,7 @@ pub(crate) struct AttachArgs {
 #[command(
     about = "List sessions",
     long_about = "List sessions of one workspace, live and stored, the last changed first, and which of them wait for a \
-        person.",
+        person. One that does not wait or run is idle, or stored where it is not loaded.",
     after_long_help = "Examples:\n  \
         holdpoint sessions\n  \
         holdpoint sessions --cwd ~/proj/site --json\n\n\
