@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::error::{ApiError, ClientError};
 use crate::login::LoginCode;
 use crate::question::{AnswerRequest, Filter, Inbox, QuestionView, Receipt};
+use crate::scheme::{is_tls_refusal, other_scheme, scheme_is};
 use crate::session::{
     Accepted, Attached, Capabilities, Continued, NewSession, PendingPrompt, SessionList, SessionStatus,
     TranscriptPage, TranscriptQuery, Vote,
@@ -443,7 +444,10 @@ impl Daemon {
             .and_then(|value| value.trim().parse().ok())
             .map(Duration::from_secs);
         let body = self.body(call, response).await.unwrap_or_default();
-        Err(Box::new(ApiError::read(status.as_u16(), retry_after, &body)).into())
+        if status == StatusCode::BAD_REQUEST && is_tls_refusal(&self.base, &body) {
+            return Err(self.unreadable(call, scheme_is("https")));
+        }
+        Err(Box::new(ApiError::read(status.as_u16(), retry_after, self.token.is_some(), &body)).into())
     }
 
     async fn body(&self, call: &'static str, mut response: Response) -> Result<Vec<u8>, ClientError> {
@@ -460,6 +464,10 @@ impl Daemon {
     /// Sorts the failures of the transport by what is known about the call.
     pub(crate) fn transport(&self, call: &'static str, error: &reqwest::Error) -> ClientError {
         let url = self.base.clone();
+        let tls = self.base.starts_with("https:");
+        if let Some(scheme) = other_scheme(tls, error) {
+            return ClientError::Unreadable { url, call, problem: scheme_is(scheme) };
+        }
         if error.is_connect() {
             ClientError::Unreachable { url, reason: reason(error) }
         } else if error.is_timeout() {

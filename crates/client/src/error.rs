@@ -97,7 +97,10 @@ pub struct ApiError {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Refusal {
     /// 401: a token is needed, or another one.
-    Unauthorized,
+    Unauthorized {
+        /// Whether one was sent.
+        sent: bool,
+    },
     /// 403: the policy (or a gate before it) does not let this caller do it.
     Forbidden,
     /// 404: there is no such thing, or not any more.
@@ -142,7 +145,9 @@ pub struct Winner {
 
 impl ApiError {
     /// Reads a refusal from a response's parts.
-    pub(crate) fn read(status: u16, retry_after: Option<Duration>, body: &[u8]) -> Self {
+    ///
+    /// `token`: whether the request carried one. The daemon's own word is the same for none and for a wrong one.
+    pub(crate) fn read(status: u16, retry_after: Option<Duration>, token: bool, body: &[u8]) -> Self {
         let mut details = match serde_json::from_slice::<Value>(body) {
             Ok(Value::Object(map)) => map,
             _ => Map::new(),
@@ -155,14 +160,21 @@ impl ApiError {
             Some(Value::String(message)) if !message.trim().is_empty() => message,
             _ => format!("the daemon refused with HTTP status {status}"),
         };
-        let refusal = refusal(status, code.as_deref(), &details);
+        let refusal = refusal(status, code.as_deref(), token, &details);
+        let message = match (&refusal, &code) {
+            (Refusal::Unauthorized { sent: true }, None) => "the daemon does not take this token".to_owned(),
+            (Refusal::Unauthorized { sent: false }, None) => {
+                "the daemon wants a token, and none was given".to_owned()
+            }
+            _ => message,
+        };
         Self { status, code, message, retry_after, refusal, details }
     }
 }
 
-fn refusal(status: u16, code: Option<&str>, details: &Map<String, Value>) -> Refusal {
+fn refusal(status: u16, code: Option<&str>, token: bool, details: &Map<String, Value>) -> Refusal {
     match (status, code) {
-        (401, _) => Refusal::Unauthorized,
+        (401, _) => Refusal::Unauthorized { sent: token },
         (403, _) => Refusal::Forbidden,
         (404, _) => Refusal::NotFound,
         (409, Some("already_answered")) => Refusal::AlreadyAnswered(Box::new(
@@ -190,13 +202,13 @@ mod tests {
     use super::*;
 
     fn read(status: u16, body: Value) -> ApiError {
-        ApiError::read(status, None, body.to_string().as_bytes())
+        ApiError::read(status, None, false, body.to_string().as_bytes())
     }
 
     #[test]
     fn d2_each_refusal_is_typed_by_what_the_caller_can_do() {
         let table = [
-            (401, json!({"error": "Unauthorized"}), Refusal::Unauthorized),
+            (401, json!({"error": "Unauthorized"}), Refusal::Unauthorized { sent: false }),
             (403, json!({"error": "no", "code": "permission_forbidden"}), Refusal::Forbidden),
             (404, json!({"error": "no", "code": "question_not_found"}), Refusal::NotFound),
             (
@@ -243,9 +255,19 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_token_and_a_wrong_one_are_told_apart() {
+        let body = json!({"error": "Unauthorized"}).to_string();
+        let message = |token: bool| ApiError::read(401, None, token, body.as_bytes()).message;
+        assert_eq!(message(false), "the daemon wants a token, and none was given");
+        assert_eq!(message(true), "the daemon does not take this token");
+        let own = read(401, json!({"error": "this needs a token: …", "code": "token_required"}));
+        assert_eq!(own.message, "this needs a token: …");
+    }
+
+    #[test]
     fn a_refusal_without_a_readable_body_still_says_its_status() {
         for body in ["", "<html>", "[]", "{}", "{\"error\":7}"] {
-            let error = ApiError::read(502, None, body.as_bytes());
+            let error = ApiError::read(502, None, false, body.as_bytes());
             assert_eq!(error.message, "the daemon refused with HTTP status 502");
             assert_eq!(error.refusal, Refusal::Server);
         }

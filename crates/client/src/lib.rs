@@ -9,6 +9,7 @@ mod error;
 mod event;
 mod login;
 mod question;
+mod scheme;
 mod session;
 mod sse;
 mod subscription;

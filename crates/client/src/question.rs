@@ -48,6 +48,12 @@ pub struct QuestionView {
     /// Whether the daemon can ask it again if it isn't (S3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restorable: Option<bool>,
+    /// Whether an answer is taken now, and the turn goes on with it (D3). `None`: the daemon does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answerable: Option<bool>,
+    /// The call that asks, in its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
     /// The live asking, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<RequestId>,
@@ -60,6 +66,13 @@ pub struct QuestionView {
     /// Fields that this version doesn't know (`agent` among them, whatever its shape).
     #[serde(flatten)]
     pub more: Map<String, Value>,
+}
+
+impl QuestionView {
+    /// Whether an answer is taken now. A daemon that does not say takes one.
+    pub fn takes_answers(&self) -> bool {
+        self.state == State::Open && (self.live || self.answerable != Some(false))
+    }
 }
 
 /// What kind of decision a person is asked for.

@@ -192,6 +192,12 @@ pub struct SessionRow {
     /// How many decisions it waits for.
     #[serde(default)]
     pub pending_interaction_count: u64,
+    /// How many of its questions are open, asked now or not; of a loaded session only.
+    #[serde(default)]
+    pub open_question_count: u64,
+    /// Whether it is loaded. `None`: the daemon does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<bool>,
     /// Fields that this version doesn't know.
     #[serde(flatten)]
     pub more: Map<String, Value>,

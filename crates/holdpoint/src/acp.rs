@@ -66,7 +66,7 @@ pub(crate) fn approval_mode(text: &str) -> Result<ApprovalMode, String> {
 
 impl ModelArgs {
     /// With what the file says where nothing was given.
-    pub(crate) fn or(mut self, file: &File) -> anyhow::Result<Self> {
+    pub(crate) fn or(mut self, file: &File) -> Self {
         let env = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         if self.model.is_none() && !env("OPENAI_MODEL") {
             self.model = file.model.name.clone();
@@ -74,12 +74,9 @@ impl ModelArgs {
         if self.base_url.is_none() && !env("OPENAI_BASE_URL") {
             self.base_url = file.model.base_url.clone();
         }
-        if self.approval_mode.is_none() {
-            let mode = file.agent.approval_mode.as_deref().map(approval_mode).transpose();
-            self.approval_mode = mode.map_err(|problem| anyhow::anyhow!("agent.approval_mode: {problem}"))?;
-        }
+        self.approval_mode = self.approval_mode.or(file.agent.approval_mode);
         self.max_steps = self.max_steps.or(file.agent.max_steps);
-        Ok(self)
+        self
     }
 
     /// The model that they mean.
@@ -128,7 +125,7 @@ pub(crate) fn run(args: AcpArgs) -> ExitCode {
 /// that may never end.
 fn start(args: AcpArgs) -> anyhow::Result<std::convert::Infallible> {
     let file = File::read(args.config.as_deref())?;
-    let model = args.model.or(&file)?;
+    let model = args.model.or(&file);
     let resolved = model.resolve()?;
     // The demo writes one small file, and only after the person has chosen: asking for that again would hide
     // what it is there to show.

@@ -16,7 +16,7 @@ Exit codes:
     3  a question waits for a person
     4  the answer was refused: somebody was first, the question is closed, or you may not
     5  no daemon answers
-  130  Ctrl-C
+  130  Ctrl-C; for another signal N, 128 + N
 
 With --json, which `serve` and `acp` don't have, stdout has one JSON document, or one a line where it streams, and \
 nothing else. On stderr an error is {\"error\", \"code\", …}, and a remark {\"note\"}, each on a line of its own.";
@@ -45,7 +45,7 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Daemon and output")]
 pub(crate) struct Common {
-    /// Where the daemon listens [env: HOLDPOINT_URL] [default: http://127.0.0.1:4170]
+    /// Where the daemon listens [env: HOLDPOINT_URL] [default: as holdpoint.toml says, or http://127.0.0.1:4170]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// The daemon's token; better in the environment [env: HOLDPOINT_TOKEN, QWEN_SERVER_TOKEN]
@@ -113,13 +113,17 @@ pub(crate) enum Command {
         The agent's words go to stdout; tool calls and remarks go to stderr. When the agent asks a question, and \
         stdin and stdout are a terminal, you pick right here. Otherwise, and with --no-input or --json, the \
         question is left parked: it is printed with the command that answers it, and the exit code is 3. Ctrl-C \
-        leaves: the turn goes on (or waits) without you.",
+        leaves: the turn goes on (or waits) without you.\n\n\
+        A session that waits for an answer is asked again, and the prompt is queued behind it. Where its question \
+        can't be asked again (the daemon runs without --restore-ask-user-question), the prompt would close it: a \
+        terminal asks you before; otherwise nothing is sent, and the exit code is 3, unless --close-question is given.",
     after_long_help = "Examples:\n  \
         holdpoint prompt \"add a changelog\"\n  \
         git diff | holdpoint prompt -\n  \
         holdpoint prompt --session 4f9d2c1e \"now the tests\"\n  \
         holdpoint prompt --no-input \"upgrade everything\" || holdpoint inbox\n\n\
-        Exit codes: 0 the turn ended; 1 it failed or was cancelled; 3 a question waits; 5 no daemon; 130 Ctrl-C."
+        Exit codes: 0 the turn ended; 1 it failed or was cancelled; 3 a question waits (see above); 5 no daemon; 128 + N \
+        signal N (130: Ctrl-C)."
 )]
 pub(crate) struct PromptArgs {
     /// What to do; `-`, or nothing with piped input, reads it from stdin
@@ -134,6 +138,9 @@ pub(crate) struct PromptArgs {
     /// Never ask here: leave questions parked, and exit with code 3
     #[arg(long)]
     pub(crate) no_input: bool,
+    /// Send it also where that closes a question of the session which nobody asks now, without an answer
+    #[arg(long, requires = "session")]
+    pub(crate) close_question: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -175,7 +182,8 @@ pub(crate) struct InboxArgs {
         nobody is asking now takes an answer only where the daemon runs with --restore-ask-user-question.\n\n\
         Without an answer, in a terminal, the question is shown and you pick. A pick is an option's number or its \
         label; where these could mean two options, it is refused: :2 is always the second option, and =2 the one \
-        that is called 2. With several parts, picks are for the parts in order; --answer names the part.\n\n\
+        that is called 2. With several parts, picks are for the parts in order; --answer names the part. Own words that are almost a \
+        label, or look like a slip of the keys, are asked for again: put = before them.\n\n\
         Returns when the answer is on disk; with --wait, stays until the turn has ended.",
     after_long_help = "Examples:\n  \
         holdpoint answer 0f3a2b1c                        pick in the terminal\n  \
@@ -200,7 +208,7 @@ pub(crate) struct AnswerArgs {
     /// Your own words, for a question of one part
     #[arg(long, short, value_name = "TEXT", conflicts_with_all = ["picks", "options", "answers"])]
     pub(crate) text: Option<String>,
-    /// The answer to one part: number, label or own words (`0==2` is the text "2"); repeatable
+    /// The answer to one part: number, label or own words (`0==2` is the text "2", as it is); repeatable
     #[arg(long = "answer", short, value_name = "PART=TEXT", conflicts_with_all = ["picks", "options"])]
     pub(crate) answers: Vec<String>,
     /// Decline to answer, or refuse the permission
@@ -227,13 +235,14 @@ fn response_id(text: &str) -> Result<ResponseId, String> {
 #[derive(Debug, Args)]
 #[command(
     about = "Show a session so far, and follow it",
-    long_about = "Show a session so far in short form, and follow it. A stored session is loaded, and its question, if \
+    long_about = "Show a session so far in short form, its questions with how they ended, and follow it. A stored session is loaded, and its question, if \
         one waits and the daemon runs with --restore-ask-user-question, is asked again; in a terminal you answer it \
         here. Ctrl-C detaches: the session goes on without you.",
     after_long_help = "Examples:\n  \
         holdpoint attach 4f9d2c1e\n  \
         holdpoint attach 4f9d2c1e --json | jq -c 'select(.type == \"question\")'\n\n\
-        Exit codes: 0 detached, or the session was closed; 1 no such session; 5 no daemon."
+        Exit codes: 0 detached, or the session was closed; 1 no such session; 5 no daemon; 128 + N \
+        detached by signal N, Ctrl-C apart."
 )]
 pub(crate) struct AttachArgs {
     /// The session (an id, or 8 or more characters that only it begins with)
@@ -251,7 +260,7 @@ pub(crate) struct AttachArgs {
 #[command(
     about = "List sessions",
     long_about = "List sessions of one workspace, live and stored, the last changed first, and which of them wait for a \
-        person.",
+        person. One that does not wait or run is idle, or stored where it is not loaded.",
     after_long_help = "Examples:\n  \
         holdpoint sessions\n  \
         holdpoint sessions --cwd ~/proj/site --json\n\n\

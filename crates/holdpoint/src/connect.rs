@@ -17,15 +17,21 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the environment through `env`, which gives non-empty values only.
-    pub(crate) fn new(front: &Common, own: &Common, env: impl Fn(&str) -> Option<String>) -> Self {
+    /// Reads the environment through `env`, which gives non-empty values only; `listens` is where the daemon of the
+    /// user's `holdpoint.toml` listens, if that says so.
+    pub(crate) fn new(
+        front: &Common,
+        own: &Common,
+        env: impl Fn(&str) -> Option<String>,
+        listens: impl FnOnce() -> Option<String>,
+    ) -> Self {
         let url = own.url.clone().or_else(|| front.url.clone()).or_else(|| env("HOLDPOINT_URL"));
         let token =
             own.token.clone().or_else(|| front.token.clone()).or_else(|| {
                 env("HOLDPOINT_TOKEN").or_else(|| env("QWEN_SERVER_TOKEN")).map(SecretString::from)
             });
         Self {
-            url: url.unwrap_or_else(|| DEFAULT_URL.to_owned()),
+            url: url.or_else(listens).unwrap_or_else(|| DEFAULT_URL.to_owned()),
             token,
             json: front.json || own.json,
             color: own.color.or(front.color).unwrap_or(Color::Auto),
@@ -36,6 +42,11 @@ impl Settings {
     /// The daemon. Nothing is sent yet.
     pub(crate) fn daemon(&self) -> Result<Daemon, Failure> {
         Ok(Daemon::new(&self.url, self.token.clone())?.with_surface("cli"))
+    }
+
+    /// Whether the daemon is on this machine, as far as its address tells.
+    pub(crate) fn is_local(&self) -> bool {
+        ["127.", "localhost", "[::1]"].iter().any(|host| self.url.contains(&format!("//{host}")))
     }
 
     /// Whether to use colours on a stream that is, or is not, a terminal.
@@ -74,14 +85,17 @@ mod tests {
             "QWEN_SERVER_TOKEN" => Some("qwen".to_owned()),
             _ => None,
         };
+        let file = || Some("http://file".to_owned());
         let (none, front, own) =
             (common(None, None), common(Some("http://front"), None), common(Some("http://own"), Some("own")));
-        assert_eq!(Settings::new(&front, &own, env).url, "http://own");
-        assert_eq!(Settings::new(&front, &none, env).url, "http://front");
-        assert_eq!(Settings::new(&none, &none, env).url, "http://env");
-        assert_eq!(Settings::new(&none, &none, |_| None).url, DEFAULT_URL);
-        let token =
-            |own: &Common| Settings::new(&none, own, env).token.map(|token| token.expose_secret().to_owned());
+        assert_eq!(Settings::new(&front, &own, env, file).url, "http://own");
+        assert_eq!(Settings::new(&front, &none, env, file).url, "http://front");
+        assert_eq!(Settings::new(&none, &none, env, file).url, "http://env");
+        assert_eq!(Settings::new(&none, &none, |_| None, file).url, "http://file");
+        assert_eq!(Settings::new(&none, &none, |_| None, || None).url, DEFAULT_URL);
+        let token = |own: &Common| {
+            Settings::new(&none, own, env, file).token.map(|token| token.expose_secret().to_owned())
+        };
         assert_eq!(token(&own).as_deref(), Some("own"));
         assert_eq!(token(&none).as_deref(), Some("qwen"));
     }
@@ -90,9 +104,8 @@ mod tests {
     fn colours() {
         let with = |color, no_color| {
             let own = Common { color, ..Common::default() };
-            Settings::new(&Common::default(), &own, |name| {
-                (no_color && name == "NO_COLOR").then(|| "1".to_owned())
-            })
+            let env = |name: &str| (no_color && name == "NO_COLOR").then(|| "1".to_owned());
+            Settings::new(&Common::default(), &own, env, || None)
         };
         assert!(with(None, false).colored(true));
         assert!(!with(None, false).colored(false));

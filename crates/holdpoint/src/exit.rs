@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use holdpoint_client::{ApiError, ClientError, QuestionView, Refusal, State};
 use serde_json::{Map, Value, json};
 
-use crate::render::{Paint, answered_by, one_line, plain};
+use crate::render::{Paint, answered_by, closed_because, one_line, plain};
 
 /// Exit codes. They are part of the command line's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,12 @@ pub(crate) enum Exit {
     Refused = 4,
     /// No daemon.
     Unreachable = 5,
+    /// SIGHUP: the terminal is gone.
+    HungUp = 129,
     /// Ctrl-C.
     Interrupted = 130,
+    /// SIGTERM.
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {
@@ -125,22 +129,6 @@ impl From<ClientError> for Failure {
     }
 }
 
-/// What a cause means, in words.
-fn closed_because(cause: &str) -> String {
-    match cause {
-        "orphan_repair" => "another prompt was sent before it was answered, so the agent went on without it",
-        "cancelled_before_answer" => "its turn was cancelled",
-        "unreachable_question" => "a client could not show it, and stopped the turn",
-        "timed_out" => "nobody answered in time",
-        "session_deleted" => "its session was deleted",
-        "session_closed" => "its session was closed",
-        "process_restarted" => "the daemon was restarted; consent is not kept, and the agent may ask again",
-        "withdrawn" => "the agent took it back",
-        other => return one_line(other, 80),
-    }
-    .to_owned()
-}
-
 /// That a question has ended, and how, as the daemon would say it to an answer. `None`: it has not.
 pub(crate) fn has_ended(view: &QuestionView) -> Option<Failure> {
     let details = view.outcome.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
@@ -169,12 +157,16 @@ pub(crate) fn has_ended(view: &QuestionView) -> Option<Failure> {
 fn refused(api: ApiError) -> Failure {
     let code = |fallback: &str| api.code.clone().unwrap_or_else(|| fallback.to_owned());
     let mut facts = Vec::new();
+    let mut message = api.message.clone();
     let (exit, code, hints): (Exit, String, Vec<String>) = match &api.refusal {
-        Refusal::Unauthorized => (
-            Exit::Error,
-            code("unauthorized"),
-            vec!["give the daemon's token with --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN".into()],
-        ),
+        Refusal::Unauthorized { sent } => {
+            let hint = if *sent {
+                "give the token that the daemon was started with: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN, in this order"
+            } else {
+                "give the daemon's token with --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN"
+            };
+            (Exit::Error, code("unauthorized"), vec![hint.into()])
+        }
         Refusal::Forbidden => (Exit::Refused, code("forbidden"), Vec::new()),
         Refusal::NotFound => (Exit::Error, code("not_found"), Vec::new()),
         Refusal::AlreadyAnswered(winner) => {
@@ -212,7 +204,10 @@ fn refused(api: ApiError) -> Failure {
             vec!["leave --response-id out, or give another one for another answer".into()],
         ),
         Refusal::Closed { cause } => {
-            facts.extend(cause.iter().map(|cause| closed_because(cause)));
+            // The daemon says it with the word that programs read; people get the words for it.
+            if let Some(words) = cause.as_deref().and_then(closed_because) {
+                message = format!("the question was closed without an answer: {words}");
+            }
             (Exit::Refused, code("closed"), Vec::new())
         }
         Refusal::Invalid if api.status == 422 => (Exit::Usage, code("invalid"), Vec::new()),
@@ -230,7 +225,7 @@ fn refused(api: ApiError) -> Failure {
     };
     let mut details = api.details;
     details.insert("status".into(), api.status.into());
-    Failure { exit, code, message: api.message, facts, hints, details: Box::new(details) }
+    Failure { exit, code, message, facts, hints, details: Box::new(details) }
 }
 
 #[cfg(test)]
@@ -255,7 +250,7 @@ mod tests {
     #[test]
     fn exit_codes_by_what_the_person_can_do() {
         let table = [
-            (api(401, Refusal::Unauthorized), Exit::Error),
+            (api(401, Refusal::Unauthorized { sent: true }), Exit::Error),
             (api(403, Refusal::Forbidden), Exit::Refused),
             (api(404, Refusal::NotFound), Exit::Error),
             (api(409, Refusal::AlreadyAnswered(Box::default())), Exit::Refused),
@@ -290,6 +285,14 @@ mod tests {
         error: the daemon's words
           by Ada␛[31m (slack) at 2026-03-01T10:00:00Z
         ");
+    }
+
+    #[test]
+    fn d2_why_a_question_was_closed_is_said_in_words() {
+        let cause = |cause: &str| Refusal::Closed { cause: Some(cause.to_owned()) };
+        let human = |failure: Failure| failure.human(Paint::new(false));
+        insta::assert_snapshot!(human(api(410, cause("cancelled_before_answer"))), @"error: the question was closed without an answer: its turn was cancelled");
+        insta::assert_snapshot!(human(api(410, cause("something_new"))), @"error: the daemon's words");
     }
 
     #[test]

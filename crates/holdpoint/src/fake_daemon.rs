@@ -31,6 +31,8 @@ struct State {
     /// An answer stays on disk, and the agent gets it with the next resume.
     holds_answers: bool,
     issues: Value,
+    /// Openings of the event stream that a test has waited for.
+    reads_awaited: u64,
     seen: Vec<(String, Value)>,
 }
 
@@ -39,6 +41,8 @@ struct State {
 pub(crate) struct FakeDaemon {
     pub(crate) url: String,
     state: Arc<Mutex<State>>,
+    /// Event streams that were opened.
+    readers: watch::Sender<u64>,
     /// (lives, changes): a new life ends every stream, a change wakes them.
     pulse: watch::Sender<(u64, u64)>,
 }
@@ -49,7 +53,12 @@ impl FakeDaemon {
         let address = listener.local_addr().expect("a bound socket has an address");
         let state =
             Arc::new(Mutex::new(State { live: true, epoch: 1, issues: json!([]), ..State::default() }));
-        let daemon = Self { url: format!("http://{address}"), state, pulse: watch::channel((0, 0)).0 };
+        let daemon = Self {
+            url: format!("http://{address}"),
+            state,
+            readers: watch::channel(0).0,
+            pulse: watch::channel((0, 0)).0,
+        };
         let handler = daemon.clone();
         let app = axum::Router::new().fallback(move |request: Request<Body>| {
             let daemon = handler.clone();
@@ -133,6 +142,14 @@ impl FakeDaemon {
         state.live = false;
         drop(state);
         self.pulse.send_modify(|pulse| pulse.0 += 1);
+    }
+
+    /// Waits until somebody reads the session's events, once more than the last time.
+    pub(crate) async fn reads(&self) {
+        let before = self.state().reads_awaited;
+        let mut readers = self.readers.subscribe();
+        let _ = readers.wait_for(|readers| *readers > before).await;
+        self.state().reads_awaited = before + 1;
     }
 
     /// What was asked so far: method and path, and the body.
@@ -289,6 +306,7 @@ impl FakeDaemon {
         }
         let epoch = state.epoch.to_string();
         drop(state);
+        self.readers.send_modify(|readers| *readers += 1);
         let mut cursor = header("last-event-id").and_then(|id| id.parse::<usize>().ok());
         let mut first = String::from("retry: 3000\n\n");
         if header("x-qwen-event-epoch").is_some_and(|theirs| theirs != epoch) {
@@ -375,6 +393,19 @@ pub(crate) fn tool(id: &str, name: &str, title: &str, status: &str) -> Value {
     update(
         json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": title, "status": status, "_meta": {"toolName": name}}),
     )
+}
+
+/// Somebody said something, in a history.
+pub(crate) fn heard(text: &str) -> Value {
+    update(json!({"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}}))
+}
+
+/// A call that asks for a colour, in a history.
+pub(crate) fn asks_in_history(call: &str, status: &str, result: &str) -> Value {
+    let kind = if status == "pending" { "tool_call" } else { "tool_call_update" };
+    let content = json!([{"type": "content", "content": {"type": "text", "text": result}}]);
+    update(json!({"sessionUpdate": kind, "toolCallId": call, "status": status, "content": content,
+        "rawInput": {"questions": colour("q_0")["questions"]}, "_meta": {"toolName": "ask_user_question"}}))
 }
 
 /// The agent asks the question with this id.

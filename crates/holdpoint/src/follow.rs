@@ -1,6 +1,7 @@
 //! Following a session: the agent's words as they come, its questions, and the end of the turn.
 
 mod over;
+mod past;
 mod questions;
 
 use std::collections::{HashSet, VecDeque};
@@ -14,8 +15,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::ask::Asking;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::input::Input;
+use crate::leave::Leave;
 use crate::render;
 use crate::ui::Ui;
 
@@ -56,8 +58,8 @@ pub(crate) enum End {
     Missed,
     /// The turn had ended before it was followed.
     Before,
-    /// Ctrl-C.
-    Interrupted(Vec<QuestionView>),
+    /// Ctrl-C, or another signal; with the exit code that says so.
+    Left(Exit, Vec<QuestionView>),
     /// The person's input ended (Ctrl-D) with questions open.
     InputEnded(Vec<QuestionView>),
     /// Nobody reads the output any more.
@@ -71,6 +73,8 @@ pub(crate) struct Follow<'a> {
     events: Subscription,
     ui: &'a mut Ui,
     input: Input,
+    leave: Leave,
+    past: past::Past,
     mode: Mode,
     until: Until,
     tools: render::Seen,
@@ -90,6 +94,8 @@ pub(crate) struct Follow<'a> {
     over_at: Option<Instant>,
     /// It was said that an answer has not reached the agent.
     told_of_delivery: bool,
+    /// It was said that the prompt is queued.
+    told_of_queue: bool,
 }
 
 impl<'a> Follow<'a> {
@@ -99,8 +105,8 @@ impl<'a> Follow<'a> {
         session: SessionId,
         events: Subscription,
         ui: &'a mut Ui,
-        mode: Mode,
-        until: Until,
+        leave: Leave,
+        (mode, until): (Mode, Until),
     ) -> Self {
         Self {
             daemon,
@@ -108,6 +114,8 @@ impl<'a> Follow<'a> {
             events,
             ui,
             input: Input::terminal(),
+            leave,
+            past: past::Past::default(),
             mode,
             until,
             tools: render::Seen::default(),
@@ -120,6 +128,7 @@ impl<'a> Follow<'a> {
             look_at: None,
             over_at: None,
             told_of_delivery: false,
+            told_of_queue: false,
         }
     }
 
@@ -129,20 +138,11 @@ impl<'a> Follow<'a> {
         self
     }
 
-    /// Shows an event of a history: no question of it is asked.
-    pub(crate) fn show_past(&mut self, event: &Event) {
-        if let EventKind::Update(update) = event.parse() {
-            self.update(update);
-        }
-    }
-
-    /// Follows until the end that was asked for, or Ctrl-C.
+    /// Follows until the end that was asked for, or a signal.
     ///
     /// # Errors
     /// The daemon refused, or was away for too long.
     pub(crate) async fn run(&mut self) -> Result<End, Failure> {
-        let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
-            .map_err(|error| Failure::new(crate::exit::Exit::Error, "signals", error.to_string()))?;
         loop {
             if self.ui.broken() {
                 return Ok(End::Unread);
@@ -163,7 +163,7 @@ impl<'a> Follow<'a> {
                     Until::AnyTurn => End::Before,
                     Until::Prompt(_) | Until::Left => End::Missed,
                 }),
-                _ = interrupt.recv() => Some(End::Interrupted(std::mem::take(&mut self.open))),
+                exit = self.leave.next() => Some(End::Left(exit, std::mem::take(&mut self.open))),
             };
             if let Some(end) = end {
                 self.ui.end_line();
@@ -204,7 +204,9 @@ impl<'a> Follow<'a> {
             EventKind::PermissionResolved(resolved) => self.resolved(&resolved).await,
             EventKind::PromptQueued(prompt) if self.is_mine(prompt.as_ref()) => {
                 self.ui.line(&json!({"type": "queued"}));
-                self.ui.dim("queued behind the turn that runs or waits");
+                if !std::mem::replace(&mut self.told_of_queue, true) {
+                    self.ui.dim("queued behind the turn that runs or waits");
+                }
             }
             EventKind::PromptCancelled => self.ui.dim("cancelled"),
             EventKind::TurnComplete(end) => return Ok(self.turn_ended(end)),
@@ -263,7 +265,13 @@ impl<'a> Follow<'a> {
                 if let Some(line) = render::tool_line(&mut self.tools, &frame) {
                     self.ui.line(&json!({"type": "tool", "toolCallId": frame.id, "toolName": frame.tool,
                         "status": frame.status, "text": line}));
-                    self.ui.dim(&line);
+                    // What is shown of a session is one document, in order; beside a turn's words they are remarks.
+                    if self.until == Until::Left {
+                        let line = self.ui.paint.dim(&format!("{line}\n"));
+                        self.ui.block(&line);
+                    } else {
+                        self.ui.dim(&line);
+                    }
                 }
             }
             Update::UserText(_) | Update::Thought(_) | Update::Other => {}
@@ -288,10 +296,15 @@ impl<'a> Follow<'a> {
         None
     }
 
-    /// Gives the client's place back. Nothing depends on it, so it may fail, but not take long.
-    pub(crate) async fn detach(&self) {
-        let _ = tokio::time::timeout(Duration::from_secs(2), self.daemon.detach(&self.session)).await;
+    /// Gives the client's place back, unless a signal says that even this takes too long.
+    pub(crate) async fn detach(&mut self) {
+        detach(&self.daemon, &self.session, &mut self.leave).await;
     }
+}
+
+/// Gives a client's place in a session back. Nothing depends on it, so it may fail, but not take long.
+pub(crate) async fn detach(daemon: &Daemon, session: &SessionId, leave: &mut Leave) {
+    let _ = tokio::time::timeout(Duration::from_secs(2), leave.unless(daemon.detach(session))).await;
 }
 
 async fn at(deadline: Option<Instant>) {
@@ -316,7 +329,7 @@ pub(crate) fn end_line(end: &End) -> Value {
         End::Gone(reason) => json!({"type": "end", "gone": reason}),
         End::Missed => json!({"type": "end", "missed": true}),
         End::Before => json!({"type": "end", "before": true}),
-        End::Interrupted(views) | End::InputEnded(views) => {
+        End::Left(_, views) | End::InputEnded(views) => {
             json!({"type": "end", "left": true, "waits": waits(views)})
         }
         End::Unread => Value::Null,

@@ -6,6 +6,8 @@
 use holdpoint_client::OptionView;
 use holdpoint_model::question::Question;
 
+use crate::near;
+
 /// Refuses what no answer is made of: an arrow key sends a control character and a few letters, and would
 /// otherwise be somebody's own words. Tabs and line feeds are text.
 pub(crate) fn readable(text: &str) -> Result<(), String> {
@@ -69,13 +71,43 @@ impl<'a> Menu<'a> {
         }
     }
 
+    /// Why a word that means no option is most likely a slip of the keys, with what may be meant. `None`: it looks like
+    /// somebody's own words.
+    pub(crate) fn slip(&self, word: &str) -> Option<String> {
+        let word = word.trim();
+        let labels = || self.0.iter().map(|entry| entry.label);
+        let begun = || {
+            let word = word.to_lowercase();
+            let mut begun = labels().filter(|label| label.to_lowercase().starts_with(&word));
+            begun.next().filter(|_| begun.next().is_none())
+        };
+        if let Some(label) = near::nearest(word, labels()).or_else(begun) {
+            let at = labels().position(|own| own == label).unwrap_or(0) + 1;
+            return Some(format!("did you mean :{at} ({label:?})?"));
+        }
+        let bare = word.trim_matches(['.', ')', ':', ',', ';', '#', '(', '[', ']', '+']);
+        if bare != word && digits(bare).is_some() {
+            return Some(match bare.parse().ok().and_then(|number| self.by_number(number).ok()) {
+                Some(label) => format!("did you mean :{bare} ({label:?})?"),
+                None => format!("the options are 1 to {}.", self.0.len()),
+            });
+        }
+        if word.chars().count() == 1 {
+            return Some("that is a single letter.".to_owned());
+        }
+        matches!(word.to_lowercase().as_str(), "decline" | "cancel" | "quit" | "exit" | "skip" | "help")
+            .then(|| "d declines, Ctrl-C leaves.".to_owned())
+    }
+
     fn by_number(&self, number: usize) -> Result<&'a str, String> {
         let count = self.0.len();
-        number
-            .checked_sub(1)
-            .and_then(|index| self.0.get(index))
-            .map(|entry| entry.value)
-            .ok_or_else(|| format!("there is no option {number}, only 1 to {count}"))
+        number.checked_sub(1).and_then(|index| self.0.get(index)).map(|entry| entry.value).ok_or_else(|| {
+            match count {
+                0 => "there are no options".to_owned(),
+                1 => format!("there is no option {number}, only 1"),
+                _ => format!("there is no option {number}, only 1 to {count}"),
+            }
+        })
     }
 
     /// The options that are called so; in other letters' case only where none is exactly.

@@ -6,6 +6,7 @@ use holdpoint_client::{Answer, AnswerValue, Kind, OptionView, QuestionView};
 use holdpoint_model::question::Question;
 
 use crate::menu::{Menu, digits, readable};
+use crate::near;
 
 /// What a typed line means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +35,27 @@ pub(crate) fn typed(line: &str, question: &Question) -> Result<Pick, String> {
     if is_sure_decline(line) {
         return Ok(Pick::Decline);
     }
-    match answer(line, question, &menu)? {
+    // A number beyond the list may be meant as one.
+    let number = |problem: String| match digits(line) {
+        Some(_) if problem.starts_with("there ") => format!("{problem}; as your own words it is ={line}"),
+        _ => problem,
+    };
+    match answer(line, question, &menu).map_err(number)? {
         Some(_) if is_decline(line) => {
             Err(format!("{line:?} is an option, and declines, too: ={line} is the option, :d declines"))
         }
         Some(value) => Ok(Pick::Answer(value)),
         None if is_decline(line) => Ok(Pick::Decline),
-        None => Ok(Pick::Answer(AnswerValue::Text(line.to_owned()))),
+        None => match menu.slip(line) {
+            Some(why) => Err(not_surely(line, &why)),
+            None => Ok(Pick::Answer(AnswerValue::Text(line.to_owned()))),
+        },
     }
+}
+
+/// Own words that look like a slip are sent only once they are marked as what is meant.
+fn not_surely(words: &str, why: &str) -> String {
+    format!("{words:?} is no option: {why} As your own words it is ={words}")
 }
 
 /// The options, or the marked own words, that a line means. `None`: it is the person's own words, or a decline.
@@ -89,7 +103,13 @@ fn listed(line: &str, question: &Question, menu: &Menu<'_>) -> Option<Result<Ans
         let pick = match pick {
             Err(problem) => return Some(Err(problem)),
             Ok(Some(label)) => label.to_owned(),
-            Ok(None) => word.strip_prefix('=').unwrap_or(word).trim().to_owned(),
+            Ok(None) => match word.strip_prefix('=') {
+                Some(literal) => literal.trim().to_owned(),
+                None => match menu.slip(word) {
+                    Some(why) => return Some(Err(not_surely(word, &why))),
+                    None => word.trim().to_owned(),
+                },
+            },
         };
         if !picks.contains(&pick) {
             picks.push(pick);
@@ -244,7 +264,14 @@ fn own(text: &str, part: &Question) -> Result<AnswerValue, String> {
     readable(text)?;
     let text = text.trim();
     let menu = Menu::of_part(part);
-    Ok(answer(text, part, &menu)?.unwrap_or_else(|| AnswerValue::Text(text.to_owned())))
+    match answer(text, part, &menu)? {
+        Some(value) => Ok(value),
+        // Who writes a command reads it before, so a word alone is no slip here; one that is almost a label is.
+        None => match near::nearest(text, part.options.iter().map(|option| option.label.as_str())) {
+            Some(label) => Err(not_surely(text, &format!("did you mean {label:?}?"))),
+            None => Ok(AnswerValue::Text(text.to_owned())),
+        },
+    }
 }
 
 fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, AnswerValue>, String> {
@@ -254,8 +281,16 @@ fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, Ans
             .split_once('=')
             .and_then(|(index, text)| Some((index.trim().parse::<usize>().ok()?, text)))
             .ok_or_else(|| format!("--answer {answer:?}: write it as PART=TEXT, the first part is 0"))?;
-        let part = parts.get(index).ok_or_else(|| {
-            format!("--answer {answer:?}: the parts are 0 to {}", parts.len().saturating_sub(1))
+        let part = parts.get(index).ok_or_else(|| match parts {
+            [only] => format!(
+                "--answer {answer:?}: the question has one part only ({}), and it is called 0: --answer 0=TEXT",
+                only.header
+            ),
+            _ => {
+                let names: Vec<_> =
+                    parts.iter().enumerate().map(|(index, part)| format!("{index} {}", part.header)).collect();
+                format!("--answer {answer:?}: there is no part {index}; the first is 0: {}", names.join(", "))
+            }
         })?;
         let texts = all.entry(index).or_default();
         // `d` is a text like any other here; the flag is what declines.
@@ -274,222 +309,4 @@ fn by_part(parts: &[Question], answers: &[String]) -> Result<BTreeMap<usize, Ans
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::render::samples::{colour, two_parts, write_file};
-
-    fn text(text: &str) -> Pick {
-        Pick::Answer(AnswerValue::Text(text.to_owned()))
-    }
-
-    fn picks(picks: &[&str]) -> Pick {
-        Pick::Answer(AnswerValue::Picks(picks.iter().map(|pick| (*pick).to_owned()).collect()))
-    }
-
-    #[test]
-    fn q6_a_single_choice_as_people_type_it() {
-        let view = colour(false);
-        let part = &view.questions[0];
-        for (line, want) in [
-            ("1", text("Red")),
-            (" 2 ", text("Pale blue")),
-            ("pale BLUE", text("Pale blue")),
-            ("d", Pick::Decline),
-            ("D", Pick::Decline),
-            ("=d", text("d")),
-            ("= 2", text("2")),
-            ("neither, use grey", text("neither, use grey")),
-            ("Red, but darker", text("Red, but darker")),
-            ("1,1", text("Red")),
-            (":2", text("Pale blue")),
-            (":d", Pick::Decline),
-            ("+1", text("+1")),
-        ] {
-            assert_eq!(typed(line, part).as_ref(), Ok(&want), "{line}");
-        }
-        for line in [
-            "",
-            "  ",
-            "3",
-            "0",
-            "1 2",
-            "1,2",
-            "Red, Pale blue",
-            "=",
-            ":3",
-            "\u{1b}[B",
-            "1\u{1b}[A",
-            "\u{fffd}",
-        ] {
-            assert!(typed(line, part).is_err(), "{line}");
-        }
-    }
-
-    #[test]
-    fn q6_a_multiple_choice_as_people_type_it() {
-        let view = colour(true);
-        let part = &view.questions[0];
-        for (line, want) in [
-            ("1 2", picks(&["Red", "Pale blue"])),
-            ("2,1", picks(&["Pale blue", "Red"])),
-            ("red, pale blue", picks(&["Red", "Pale blue"])),
-            ("1, and something green", picks(&["Red", "and something green"])),
-            ("only green, please", text("only green, please")),
-            ("1", text("Red")),
-            ("1 1", text("Red")),
-        ] {
-            assert_eq!(typed(line, part).as_ref(), Ok(&want), "{line}");
-        }
-        for line in ["1 7", "red, 7", "\u{1b}[B, 1", "1, \u{1b}[B"] {
-            assert!(typed(line, part).is_err(), "{line:?}");
-        }
-    }
-
-    /// A part whose labels are these.
-    fn labelled(labels: &[&str], multi: bool) -> QuestionView {
-        let mut view = colour(multi);
-        let choice = |label: &&str| holdpoint_model::question::Choice {
-            label: (*label).to_owned(),
-            description: "…".into(),
-        };
-        view.questions[0].options = labels.iter().map(choice).collect();
-        view
-    }
-
-    #[test]
-    fn q6_what_could_mean_two_options_is_refused_wherever_it_is_given() {
-        let swapped = labelled(&["2", "1"], false);
-        let part = &swapped.questions[0];
-        assert!(typed("2", part).unwrap_err().contains(":2 is option 2"));
-        assert_eq!(typed(":2", part), Ok(text("1")));
-        assert_eq!(typed("=2", part), Ok(text("2")));
-        let one =
-            |text: &str| Ok(Some(Answer::Answers(BTreeMap::from([(0, AnswerValue::Text(text.into()))]))));
-        assert!(answer(&swapped, &["2"], &[], None).is_err());
-        assert!(answer(&swapped, &[], &["0=2"], None).is_err());
-        assert_eq!(answer(&swapped, &[":2"], &[], None), one("1"));
-        assert_eq!(answer(&swapped, &["=2"], &[], None), one("2"));
-        assert_eq!(answer(&swapped, &[], &["0=:2"], None), one("1"));
-        assert_eq!(answer(&swapped, &[], &["0==2"], None), one("2"));
-        assert_eq!(answer(&swapped, &[], &[], Some("2")), one("2"));
-
-        let swapped = labelled(&["2", "1", "3"], true);
-        let part = &swapped.questions[0];
-        assert!(typed("2 3", part).is_err());
-        assert_eq!(typed(":2 3", part), Ok(picks(&["1", "3"])));
-        assert_eq!(typed("=2, 3", part), Ok(text("2, 3")), "all of it is own words");
-        assert_eq!(typed("3, =2", part), Ok(picks(&["3", "2"])));
-
-        let lists = labelled(&["1, 2", "Red", "Red, blue", "Blue"], true);
-        let part = &lists.questions[0];
-        assert!(typed("1, 2", part).is_err());
-        assert!(typed("Red, blue", part).is_err());
-        assert_eq!(typed("=1, 2", part), Ok(text("1, 2")));
-        assert_eq!(typed(":1, :2", part), Ok(picks(&["1, 2", "Red"])));
-        // Of one that takes a single choice it can only be the label.
-        assert_eq!(typed("1, 2", &labelled(&["1, 2", "3"], false).questions[0]), Ok(text("1, 2")));
-    }
-
-    #[test]
-    fn q7_an_option_called_d_is_not_confused_with_a_decline() {
-        let view = labelled(&["D", "E"], false);
-        let part = &view.questions[0];
-        assert!(typed("d", part).unwrap_err().contains(":d declines"));
-        assert_eq!(typed(":d", part), Ok(Pick::Decline));
-        assert_eq!(typed("=D", part), Ok(text("D")));
-        assert_eq!(typed("1", part), Ok(text("D")));
-        let one =
-            |text: &str| Ok(Some(Answer::Answers(BTreeMap::from([(0, AnswerValue::Text(text.into()))]))));
-        // On the command line a flag declines.
-        assert_eq!(answer(&view, &["d"], &[], None), one("D"));
-        assert_eq!(answer(&colour(false), &[], &["0=d"], None), one("d"));
-    }
-
-    fn answer(
-        view: &QuestionView,
-        picks: &[&str],
-        answers: &[&str],
-        words: Option<&str>,
-    ) -> Result<Option<Answer>, String> {
-        let own = |list: &[&str]| list.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let (picks, answers) = (own(picks), own(answers));
-        given(view, Given { picks: &picks, text: words, answers: &answers, decline: false })
-    }
-
-    #[test]
-    fn flags_of_a_question_with_one_part() {
-        let (single, multi) = (colour(false), colour(true));
-        let one =
-            |text: &str| Ok(Some(Answer::Answers(BTreeMap::from([(0, AnswerValue::Text(text.into()))]))));
-        assert_eq!(answer(&single, &[], &[], None), Ok(None));
-        assert_eq!(answer(&single, &["2"], &[], None), one("Pale blue"));
-        assert_eq!(answer(&single, &["red"], &[], None), one("Red"));
-        assert_eq!(answer(&single, &[], &[], Some("2")), one("2"));
-        assert_eq!(answer(&single, &[], &["0=2"], None), one("Pale blue"));
-        assert_eq!(answer(&single, &[], &["0==2"], None), one("2"));
-        assert_eq!(answer(&single, &[], &["0=a=b"], None), one("a=b"));
-        assert_eq!(
-            answer(&multi, &["1", "Pale blue"], &[], None),
-            Ok(Some(Answer::Answers(BTreeMap::from([(
-                0,
-                AnswerValue::Picks(vec!["Red".into(), "Pale blue".into()])
-            )]))))
-        );
-        for (picks, answers, words) in [
-            (vec!["1", "2"], vec![], None),
-            (vec!["redd"], vec![], None),
-            (vec!["5"], vec![], None),
-            (vec![], vec![], Some("  ")),
-            (vec![], vec!["1=x"], None),
-            (vec![], vec!["x"], None),
-            (vec![], vec!["0="], None),
-            (vec![], vec!["0=1", "0=2"], None),
-            (vec![], vec![], Some("a\u{1b}[B")),
-            (vec![], vec!["0=\u{1b}[B"], None),
-            (vec!["\u{1b}[B"], vec![], None),
-        ] {
-            assert!(answer(&single, &picks, &answers, words).is_err(), "{picks:?} {answers:?} {words:?}");
-        }
-    }
-
-    #[test]
-    fn flags_of_a_question_with_several_parts() {
-        let view = two_parts();
-        let want = Ok(Some(Answer::Answers(BTreeMap::from([
-            (0, AnswerValue::Text("Red".into())),
-            (1, AnswerValue::Text("Large".into())),
-        ]))));
-        assert_eq!(answer(&view, &["1", "large"], &[], None), want);
-        assert_eq!(answer(&view, &[], &["1=2", "0=1"], None), want);
-        let several = answer(&view, &[], &["0=1", "0=green", "1=huge"], None);
-        assert_eq!(
-            several,
-            Ok(Some(Answer::Answers(BTreeMap::from([
-                (0, AnswerValue::Picks(vec!["Red".into(), "green".into()])),
-                (1, AnswerValue::Text("huge".into())),
-            ]))))
-        );
-        assert!(answer(&view, &["1"], &[], None).is_err());
-        assert!(answer(&view, &[], &["0=1"], None).unwrap_err().contains("part 1 (Size)"));
-        assert!(answer(&view, &[], &[], Some("x")).is_err());
-    }
-
-    #[test]
-    fn v6_a_permission_is_answered_by_one_of_its_options() {
-        let view = write_file();
-        let option = |text: &str| Ok(Some(Answer::Option(text.to_owned())));
-        assert_eq!(answer(&view, &["1"], &[], None), option("proceed_once"));
-        assert_eq!(answer(&view, &["always allow"], &[], None), option("proceed_always"));
-        assert_eq!(answer(&view, &["cancel"], &[], None), option("cancel"));
-        assert_eq!(permission("d", &view.options), Ok("cancel".into()));
-        assert_eq!(permission(":d", &view.options), Ok("cancel".into()));
-        assert_eq!(permission(":1", &view.options), Ok("proceed_once".into()));
-        for text in ["", "\u{1b}[B", "1\u{1b}[A", "0", "4", ":4", "yes"] {
-            assert!(permission(text, &view.options).is_err(), "{text:?}");
-        }
-        assert_eq!(decline(&view), Answer::Option("cancel".into()));
-        assert!(answer(&view, &["4"], &[], None).is_err());
-        assert!(answer(&view, &["1", "2"], &[], None).is_err());
-        assert!(answer(&view, &[], &[], Some("yes")).is_err());
-    }
-}
+mod tests;

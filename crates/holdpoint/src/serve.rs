@@ -23,7 +23,7 @@ use crate::logging::{self, LogFormat};
 use crate::signals::Signals;
 
 /// The port, unless told otherwise.
-const PORT: u16 = 4170;
+pub(crate) const PORT: u16 = 4170;
 /// How long a stop may take before the process ends all the same.
 const STOP_LIMIT: Duration = Duration::from_millis(2800);
 /// How long open connections may take to end after their streams have.
@@ -185,7 +185,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let data_dir = data_dir(args.data_dir.clone(), file.serve.data_dir.clone())?;
     let workspaces = workspaces(&args.workspace, &file.serve.workspaces)?;
     let token = token(args.token.clone())?;
-    let model_args = args.model.clone().or(&file)?;
+    let model_args = args.model.clone().or(&file);
     let model = model_args.resolve()?.describe();
 
     // Nobody else may write here while we do (I11).

@@ -54,8 +54,10 @@ fn r1_r12_s3_d3_the_commands_of_the_restore_page_run_as_they_stand() {
     assert!(output.status.success(), "{:?}\n{report}", output.status);
     for wanted in [
         "exit code 3: a question waits",
-        "outcome answers: Friendly",
+        "    → Friendly\n",
+        "state answered by somebody (cli)\n",
         "exit code 4: refused, and the question is still open",
+        "exit code 3: not sent, it would close the question",
     ] {
         assert!(out.contains(wanted), "not said: {wanted}\n{report}");
     }

@@ -176,3 +176,41 @@ async fn the_pages_of_the_inbox_end_even_if_the_cursor_stands_still() {
     let all = Daemon::new(&server.url, None).unwrap().all_questions(&Filter::open()).await.unwrap();
     assert_eq!(all.len(), 2);
 }
+
+/// Listens, and answers whatever comes with these bytes.
+async fn raw(bytes: &'static [u8]) -> std::net::SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let mut some = [0; 1024];
+            let _ = stream.read(&mut some).await;
+            let _ = stream.write_all(bytes).await;
+            let _ = stream.shutdown().await;
+            // A close with something unread would be a reset, and take the bytes back.
+            let _ = stream.read(&mut some).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_daemon_that_speaks_the_other_scheme_is_named_so() {
+    let server = Server::start(|_| reply(200, json!({"status": "ok"}))).await;
+    let over_tls = Daemon::new(&server.url.replace("http:", "https:"), None).unwrap();
+    let error = over_tls.health().await.unwrap_err().to_string();
+    assert!(error.contains("speaks http; write the address with http://"), "{error}");
+
+    // An alert of TLS, and the words of common servers.
+    let nginx = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 45\r\n\r\nThe plain HTTP request was sent to HTTPS port";
+    for bytes in [b"\x15\x03\x01\x00\x02\x02\x46".as_slice(), nginx] {
+        let plain = Daemon::new(&format!("http://{}", raw(bytes).await), None).unwrap();
+        let error = plain.health().await.unwrap_err().to_string();
+        assert!(error.contains("speaks https; write the address with https://"), "{error}");
+    }
+    // A word about it in a daemon's own refusal is none.
+    let server = Server::start(|_| reply(400, json!({"error": "no", "code": "invalid_request"}))).await;
+    let error = Daemon::new(&server.url, None).unwrap().health().await.unwrap_err();
+    assert_eq!(error.refusal(), Some(&Refusal::Invalid));
+}

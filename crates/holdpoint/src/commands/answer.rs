@@ -11,8 +11,9 @@ use crate::ask::{Asking, Step};
 use crate::cli::AnswerArgs;
 use crate::connect::Settings;
 use crate::exit::{Exit, Failure, has_ended};
-use crate::follow::{Follow, Mode, Until};
+use crate::follow::{Follow, Mode, Until, detach};
 use crate::input::Input;
+use crate::leave::Leave;
 use crate::picks::{self, Given};
 use crate::ui::Ui;
 use crate::{render, resolve};
@@ -34,6 +35,11 @@ pub(crate) async fn run(settings: &Settings, args: AnswerArgs, ui: &mut Ui) -> R
         // Whatever was, or would be, typed for it: there is nothing to answer any more.
         (_, Some(ended)) => return Err(ended),
         (Err(problem), None) => return Err(Failure::usage(problem)),
+        // Whatever is typed for it would be refused.
+        (Ok(None), None) if !view.takes_answers() => {
+            let why = format!("{}: {}", view.question_id, render::takes_none());
+            return Err(Failure::new(Exit::Refused, "restore_disabled", why).hint(render::next_step(&view)));
+        }
         (Ok(None), None) if ui.interactive && !args.no_input => {
             // Only a note of the daemon's (D4).
             let _ = daemon.shown(&view).await;
@@ -88,8 +94,9 @@ async fn wait(
         tell(&receipt, view, ui);
         Some(receipt)
     };
+    let mut leave = Leave::listen()?;
     // Attached before it answers, so that nothing of the turn is missed.
-    let attached = daemon.resume(&session).await?;
+    let attached = leave.unless(daemon.resume(&session)).await?;
     let daemon = daemon.with_client_id(attached.client_id.clone());
     // A session that was live has a past on its stream, and ends of turns in it; one that was not begins now.
     let from = if asleep {
@@ -100,22 +107,28 @@ async fn wait(
         Cursor::after(attached.last_event_id.unwrap_or(0), attached.event_epoch.clone())
     };
     let mut events = daemon.events(&session, from);
-    events.connect().await?;
-    let receipt = match early {
-        Some(receipt) => receipt,
-        None => match daemon.answer(&view.question_id, request).await {
-            Ok(receipt) => {
+    let answered = leave.unless(async {
+        events.connect().await?;
+        match early {
+            Some(receipt) => Ok((receipt, false)),
+            None => daemon.answer(&view.question_id, request).await.map(|receipt| (receipt, true)),
+        }
+    });
+    let receipt = match answered.await {
+        Ok((receipt, is_new)) => {
+            if is_new {
                 tell(&receipt, view, ui);
-                receipt
             }
-            Err(error) => {
-                let _ = daemon.detach(&session).await;
-                return Err(error.into());
-            }
-        },
+            receipt
+        }
+        Err(failure) => {
+            detach(&daemon, &session, &mut leave).await;
+            return Err(failure);
+        }
     };
     let mode = if ui.interactive && !args.no_input { Mode::Ask } else { Mode::Park };
-    let mut follow = Follow::new(daemon, session.clone(), events, ui, mode, Until::AnyTurn).with_input(input);
+    let mut follow =
+        Follow::new(daemon, session.clone(), events, ui, leave, (mode, Until::AnyTurn)).with_input(input);
     follow.answered(&view.question_id);
     // A vote that does not decide leaves the question open, and its turn waiting.
     let looked = if receipt.status == ReceiptStatus::Recorded { Ok(()) } else { follow.may_be_over().await };

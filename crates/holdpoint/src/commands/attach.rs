@@ -1,20 +1,23 @@
 //! `holdpoint attach`.
 
-use holdpoint_client::{Cursor, Filter};
+use holdpoint_client::{Cursor, Filter, State};
 use serde_json::json;
 
 use super::later;
 use crate::cli::AttachArgs;
 use crate::connect::Settings;
 use crate::exit::{Exit, Failure};
-use crate::follow::{End, Follow, Mode, Until, end_line};
+use crate::follow::{End, Follow, Mode, Until, detach, end_line};
+use crate::leave::Leave;
 use crate::resolve;
 use crate::ui::Ui;
 
 pub(crate) async fn run(settings: &Settings, args: AttachArgs, ui: &mut Ui) -> Result<Exit, Failure> {
+    let mut leave = Leave::listen()?;
     let daemon = settings.daemon()?;
-    let session = resolve::session(&daemon, &args.session).await?;
-    let attached = daemon.load(&session).await?;
+    let session = leave.unless(resolve::session(&daemon, &args.session)).await?;
+    // Of an attach whose answer nobody takes the daemon undoes the attaching itself.
+    let attached = leave.unless(daemon.load(&session)).await?;
     let daemon = daemon.with_client_id(attached.client_id.clone());
     ui.line(&json!({"type": "session", "sessionId": session, "workspaceCwd": attached.workspace_cwd}));
     ui.dim(&format!("session {session} in {}; Ctrl-C detaches", attached.workspace_cwd));
@@ -24,12 +27,20 @@ pub(crate) async fn run(settings: &Settings, args: AttachArgs, ui: &mut Ui) -> R
     }
 
     // A question that the load asks again is in the inbox already, live or not.
-    let filter = Filter { session: Some(session.clone()), ..Filter::open() };
-    let open = daemon.all_questions(&filter).await?;
+    let of_session = Filter { session: Some(session.clone()), ..Filter::all() };
+    let questions = match leave.unless(daemon.all_questions(&of_session)).await {
+        Ok(questions) => questions,
+        Err(failure) => {
+            detach(&daemon, &session, &mut leave).await;
+            return Err(failure);
+        }
+    };
+    let open = questions.iter().filter(|view| view.state == State::Open).cloned().collect();
     let mode = if ui.interactive && !args.no_input { Mode::Ask } else { Mode::Show };
     let from = Cursor::after(attached.last_event_id.unwrap_or(0), attached.event_epoch.clone());
     let events = daemon.events(&session, from);
-    let mut follow = Follow::new(daemon, session.clone(), events, ui, mode, Until::Left);
+    let mut follow = Follow::new(daemon, session.clone(), events, ui, leave, (mode, Until::Left));
+    follow.knows(questions);
     for event in attached.compacted_replay.iter().chain(&attached.live_journal) {
         follow.show_past(event);
     }
@@ -39,7 +50,17 @@ pub(crate) async fn run(settings: &Settings, args: AttachArgs, ui: &mut Ui) -> R
     let end = end?;
     ui.line(&end_line(&end));
     match end {
-        End::Interrupted(waits) | End::InputEnded(waits) => {
+        End::Left(exit, waits) => {
+            // Where questions are only shown, how to answer them is said with each.
+            if mode == Mode::Ask {
+                later(&waits, ui);
+            }
+            ui.note("detached");
+            if exit != Exit::Interrupted {
+                return Ok(exit);
+            }
+        }
+        End::InputEnded(waits) => {
             later(&waits, ui);
             ui.note("detached");
         }

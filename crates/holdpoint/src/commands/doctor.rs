@@ -6,9 +6,10 @@ use holdpoint_client::{ClientError, Daemon, Filter, QuestionView, Refusal};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::config;
 use crate::connect::{Settings, env};
 use crate::exit::{Exit, Failure};
-use crate::render::{Paint, one_line};
+use crate::render::{Paint, START_WITH_FLAG, one_line};
 use crate::ui::Ui;
 
 /// How one check went.
@@ -79,6 +80,8 @@ struct Machine {
     data_dir: Option<PathBuf>,
     /// The variables that choose a model, of those that are set.
     model: Vec<&'static str>,
+    /// The user's `holdpoint.toml`, if there is one, and what is wrong with it.
+    file: Option<(PathBuf, Option<String>)>,
 }
 
 impl Machine {
@@ -90,7 +93,11 @@ impl Machine {
             .or_else(|| under("HOME", ".local/share/holdpoint"));
         let names =
             ["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"];
-        Self { data_dir, model: names.into_iter().filter(|name| env(name).is_some()).collect() }
+        let file = config::usual_place().filter(|path| path.exists()).map(|path| {
+            let problem = config::File::read(Some(&path)).err().map(|error| format!("{error:#}"));
+            (path, problem)
+        });
+        Self { data_dir, file, model: names.into_iter().filter(|name| env(name).is_some()).collect() }
     }
 }
 
@@ -99,6 +106,13 @@ fn checks(settings: &Settings, found: &Found, machine: &Machine) -> Vec<Check> {
     if let Some(capabilities) = &found.capabilities {
         all.push(token(settings, capabilities));
     }
+    all.extend(machine.file.as_ref().map(|(path, problem)| {
+        match problem {
+            None => check("config", Grade::Ok, path.display().to_string()),
+            Some(problem) => check("config", Grade::Fail, problem.as_str())
+                .next("mend it: a daemon does not start with it; docs/configuration.md has its keys"),
+        }
+    }));
     let said = found.capabilities.as_ref().is_some_and(Result::is_ok);
     if said {
         all.push(version(found));
@@ -140,7 +154,7 @@ fn reachable(settings: &Settings, found: &Found) -> Check {
     match &found.health {
         Ok(_) => check("daemon", Grade::Ok, format!("answers at {}", settings.url)),
         Err(error @ ClientError::Refused(api)) => match api.refusal {
-            Refusal::Unauthorized => {
+            Refusal::Unauthorized { .. } => {
                 check("daemon", Grade::Ok, format!("answers at {} and wants a token", settings.url))
             }
             _ => {
@@ -160,12 +174,14 @@ fn token(settings: &Settings, capabilities: &Result<holdpoint_client::Capabiliti
     match (capabilities, settings.token.is_some()) {
         (Ok(_), true) => check("token", Grade::Ok, "accepted"),
         (Ok(_), false) => check("token", Grade::Ok, "none needed"),
-        (Err(error), given) if error.refusal() == Some(&Refusal::Unauthorized) => {
-            let what =
-                if given { "the daemon does not accept the token" } else { "the daemon wants a token" };
-            check("token", Grade::Fail, what)
-                .next("give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN")
-        }
+        (Err(error), _) if matches!(error.refusal(), Some(Refusal::Unauthorized { .. })) => check(
+            "token",
+            Grade::Fail,
+            error.to_string(),
+        )
+        .next(
+            "give the token that the daemon was started with: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN",
+        ),
         (Err(error), _) => check("token", Grade::Fail, error.to_string()),
     }
 }
@@ -198,18 +214,19 @@ fn restore(found: &Found) -> Check {
         .and_then(Value::as_bool);
     match (durable, flag) {
         (false, _) => {
-            check("questions", Grade::Fail, "this daemon keeps no durable questions: it is not a Holdpoint")
+            check("questions", Grade::Fail, "this daemon keeps no questions on disk: it is not a Holdpoint")
                 .next("start one: holdpoint serve --restore-ask-user-question")
         }
-        (true, Some(true)) => check("questions", Grade::Ok, "durable, and asked again after a restart"),
+        (true, Some(true)) => check("questions", Grade::Ok, "kept on disk, and asked again after a restart"),
         (true, Some(false)) => check(
             "questions",
             Grade::Warn,
-            "durable, but the restore flag is off: a restart does not ask them again",
+            "kept on disk, but the daemon runs without --restore-ask-user-question: after a restart they are not \
+             asked again, and take no answer",
         )
-        .next("start the daemon with --restore-ask-user-question"),
+        .next(START_WITH_FLAG),
         (true, None) => {
-            check("questions", Grade::Warn, "durable; the daemon does not say whether the restore flag is on")
+            check("questions", Grade::Warn, "kept on disk; whether they are asked again after a restart the daemon does not say")
         }
     }
 }
@@ -262,7 +279,7 @@ fn host_and_port(rest: &str) -> Option<String> {
 }
 
 fn data_dir(settings: &Settings, found: &Found, machine: &Machine) -> Check {
-    let local = ["127.", "localhost", "[::1]"].iter().any(|host| settings.url.contains(&format!("//{host}")));
+    let local = settings.is_local();
     let theirs = said_text(found, &["/daemon/dataDir"]);
     if theirs.is_some() && !local {
         return check("data", Grade::Ok, format!("{} on the daemon's machine", theirs.unwrap_or_default()));
@@ -309,7 +326,7 @@ fn waiting(questions: &Result<Vec<QuestionView>, ClientError>) -> Check {
         Err(error) => check("inbox", Grade::Fail, error.to_string()),
         Ok(open) if open.is_empty() => check("inbox", Grade::Ok, "nothing waits for you"),
         Ok(open) => {
-            let stuck = open.iter().filter(|view| view.restorable == Some(false) && !view.live).count();
+            let stuck = open.iter().filter(|view| !view.takes_answers()).count();
             let grade = if stuck > 0 { Grade::Warn } else { Grade::Ok };
             let mut text = if open.len() == 1 {
                 "1 waits for you".to_owned()
@@ -317,8 +334,10 @@ fn waiting(questions: &Result<Vec<QuestionView>, ClientError>) -> Check {
                 format!("{} wait for you", open.len())
             };
             if stuck > 0 {
+                let which = if stuck == open.len() { String::new() } else { format!("{stuck} of them ") };
+                let verb = if stuck == 1 { "takes" } else { "take" };
                 text.push_str(&format!(
-                    ", {stuck} of them only once the daemon runs with --restore-ask-user-question"
+                    "; {which}{verb} an answer only once the daemon runs with --restore-ask-user-question"
                 ));
             }
             check("inbox", grade, text).next("holdpoint inbox")
@@ -347,148 +366,4 @@ fn report(checks: &[Check], paint: Paint) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use holdpoint_client::Capabilities;
-
-    use super::*;
-    use crate::cli::Common;
-    use crate::render::samples::colour;
-
-    fn settings() -> Settings {
-        Settings::new(&Common::default(), &Common::default(), |_| None)
-    }
-
-    fn machine() -> Machine {
-        Machine { data_dir: Some("/".into()), model: Vec::new() }
-    }
-
-    fn say(found: &Found) -> String {
-        report(&checks(&settings(), found, &machine()), Paint::new(false))
-    }
-
-    #[test]
-    fn without_a_daemon() {
-        let found = Found {
-            health: Err(ClientError::Unreachable {
-                url: "http://127.0.0.1:4170".into(),
-                reason: "Connection refused".into(),
-            }),
-            capabilities: None,
-            status: Value::Null,
-            questions: None,
-        };
-        insta::assert_snapshot!(say(&found), @"
-        fail daemon     no daemon answers at http://127.0.0.1:4170 (Connection refused)
-                        → start one: holdpoint serve --restore-ask-user-question (or name another: --url, HOLDPOINT_URL)
-        warn model      none in this environment: a daemon started here uses the scripted demo model
-                        → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
-        ok   data       / is writable
-        ");
-    }
-
-    #[test]
-    fn with_a_daemon_in_order() {
-        let mut stuck = colour(false);
-        stuck.restorable = Some(false);
-        let found = Found {
-            health: Ok(json!({"status": "ok"})),
-            capabilities: Some(Ok(Capabilities {
-                features: vec!["durable_questions".into()],
-                ..Capabilities::default()
-            })),
-            status: json!({"daemon": {"holdpointVersion": env!("CARGO_PKG_VERSION"), "restoreAskUserQuestion": true,
-                "model": "gpt-x", "dataDir": "/"}, "issues": [{"code": "restore_disabled", "severity": "info", "message": "x"}, {"code": "unshown_question", "severity": "warning", "message": "shown nowhere"},
-                {"code": "undelivered_answers", "severity": "warning", "message": "answers wait for their agent", "count": 2},
-                {"code": "something_new", "severity": "info", "message": "3 things to know", "count": 3}]}),
-            questions: Some(Ok(vec![colour(false), stuck])),
-        };
-        let text = say(&found).replace(env!("CARGO_PKG_VERSION"), "VERSION");
-        insta::assert_snapshot!(text, @"
-        ok   daemon     answers at http://127.0.0.1:4170
-        ok   token      none needed
-        ok   version    VERSION, as this program
-        ok   questions  durable, and asked again after a restart
-        ok   model      gpt-x
-        ok   data       / is writable
-        warn inbox      2 wait for you, 1 of them only once the daemon runs with --restore-ask-user-question
-                        → holdpoint inbox
-        warn daemon says shown nowhere (unshown_question)
-        warn daemon says answers wait for their agent (undelivered_answers, 2 of them)
-                        → holdpoint sessions, then holdpoint attach SESSION: a session that is loaded gets its answers
-        ok   daemon says 3 things to know (something_new)
-        ");
-    }
-
-    #[test]
-    fn i1_with_a_ledger_that_refuses() {
-        let say_of = |ledger: Value| {
-            let found = Found {
-                health: Ok(json!({"status": "ok"})),
-                capabilities: None,
-                status: json!({"daemon": {"model": "gpt-x", "dataDir": "/"}, "runtime": {"ledger": ledger},
-                    "issues": [{"code": "ledger_unavailable", "severity": "error", "message": "the same at length"}]}),
-                questions: None,
-            };
-            let text = say(&found);
-            text.lines().skip_while(|line| !line.contains(" ledger ")).collect::<Vec<_>>().join("\n")
-        };
-        insta::assert_snapshot!(say_of(json!({"state": "ok"})), @"ok   ledger     takes what is to be kept");
-        let trouble =
-            json!({"since": "2026-01-02T03:04:05.000Z", "reason": "database or disk is full", "count": 3});
-        insta::assert_snapshot!(say_of(json!({"state": "failing", "refusing": trouble})), @"
-        fail ledger     refuses to commit since 2026-01-02T03:04:05.000Z: database or disk is full
-                        → make room in the data directory, or make it writable; nothing is accepted until then
-        ");
-        insta::assert_snapshot!(say_of(json!({"state": "degraded", "unreadable": trouble})), @"
-        fail ledger     cannot be read since 2026-01-02T03:04:05.000Z: database or disk is full
-                        → look into the daemon's log, and at the disk
-        ");
-    }
-
-    #[test]
-    fn with_a_daemon_that_lacks_things() {
-        let unauthorized = holdpoint_client::ApiError {
-            status: 401,
-            code: None,
-            message: "Unauthorized".into(),
-            retry_after: None,
-            refusal: Refusal::Unauthorized,
-            details: serde_json::Map::new(),
-        };
-        let found = Found {
-            health: Ok(json!({})),
-            capabilities: Some(Err(Box::new(unauthorized).into())),
-            status: Value::Null,
-            questions: None,
-        };
-        insta::assert_snapshot!(say(&found), @"
-        ok   daemon     answers at http://127.0.0.1:4170
-        fail token      the daemon wants a token
-                        → give the daemon's token: --token, HOLDPOINT_TOKEN or QWEN_SERVER_TOKEN
-        warn model      none in this environment: a daemon started here uses the scripted demo model
-                        → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
-        ok   data       / is writable
-        ");
-        let found = Found {
-            health: Ok(json!({})),
-            capabilities: Some(Ok(Capabilities {
-                features: vec!["durable_questions".into()],
-                ..Capabilities::default()
-            })),
-            status: json!({"daemon": {"restoreAskUserQuestion": false, "model": {"name": "holdpoint-demo"}, "version": "0.0.1"}}),
-            questions: Some(Ok(Vec::new())),
-        };
-        insta::assert_snapshot!(say(&found).replace(env!("CARGO_PKG_VERSION"), "VERSION"), @"
-        ok   daemon     answers at http://127.0.0.1:4170
-        ok   token      none needed
-        warn version    the daemon is 0.0.1, this program VERSION
-                        → use the same version for both
-        warn questions  durable, but the restore flag is off: a restart does not ask them again
-                        → start the daemon with --restore-ask-user-question
-        warn model      the scripted one (holdpoint-demo)
-                        → start the daemon with --model NAME and --base-url URL, and the key in OPENAI_API_KEY (or ANTHROPIC_API_KEY, GEMINI_API_KEY)
-        ok   data       / is writable
-        ok   inbox      nothing waits for you
-        ");
-    }
-}
+mod tests;

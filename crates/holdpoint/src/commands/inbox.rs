@@ -4,7 +4,7 @@ use holdpoint_client::Filter;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::absolute;
+use super::{absolute, is_there};
 use crate::cli::InboxArgs;
 use crate::connect::Settings;
 use crate::exit::{Exit, Failure};
@@ -31,7 +31,11 @@ pub(crate) async fn run(settings: &Settings, args: InboxArgs, ui: &mut Ui) -> Re
         None => None,
     };
     let cwd = args.cwd.as_deref().map(absolute).transpose()?;
-    let mut questions = daemon.all_questions(&Filter { session, cwd, ..Filter::open() }).await?;
+    let filter = Filter { session, cwd: cwd.clone(), ..Filter::open() };
+    let mut questions = daemon.all_questions(&filter).await?;
+    if let (Some(cwd), true) = (&cwd, questions.is_empty()) {
+        is_there(settings, cwd)?;
+    }
     // Stable: questions without a readable time keep the daemon's order, at the end.
     questions.sort_by_key(|view| {
         let at = view.asked_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());

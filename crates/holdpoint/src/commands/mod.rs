@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::CommandFactory as _;
 
 use crate::cli::{Cli, Command, Common};
+use crate::config::File;
 use crate::connect::{Settings, env};
 use crate::exit::{Exit, Failure, report};
 use crate::follow::End;
@@ -35,7 +36,9 @@ pub(crate) fn run(front: &Common, command: Command) -> ExitCode {
         Command::Completions(args) => Common { json: args.json, ..Common::default() },
         Command::Serve(_) | Command::Acp(_) => Common::default(),
     };
-    let settings = Settings::new(front, &own, env);
+    // A file that can't be read is the daemon's to refuse, and `doctor`'s to tell of.
+    let listens = || File::read(None).ok().and_then(|file| file.serve.url());
+    let settings = Settings::new(front, &own, env, listens);
     let failed = |failure: &Failure| {
         let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
         report(failure, settings.json, settings.colored(terminal))
@@ -93,6 +96,23 @@ fn absolute(path: &Path) -> Result<String, Failure> {
     Ok(if text.len() > 1 { text.trim_end_matches('/').to_owned() } else { text })
 }
 
+/// Why a list of what is in a directory is empty, where the directory is none. One that is gone may still have
+/// something, so this is asked only when there was nothing.
+///
+/// # Errors
+/// There is no such directory.
+fn is_there(settings: &Settings, cwd: &str) -> Result<(), Failure> {
+    let what = match std::fs::metadata(cwd) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => format!("{cwd} is no directory"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => format!("there is no directory {cwd}"),
+        // What may not be looked at may be there.
+        Err(_) => return Ok(()),
+    };
+    let failure = Failure::new(Exit::Usage, "no_such_directory", what);
+    Err(if settings.is_local() { failure } else { failure.hint("the path is one of the daemon's machine") })
+}
+
 /// Tells how following a turn ended, and gives the exit code.
 fn ended(end: End, session: &str, ui: &mut Ui) -> Result<Exit, Failure> {
     ui.line(&crate::follow::end_line(&end));
@@ -127,15 +147,15 @@ fn ended(end: End, session: &str, ui: &mut Ui) -> Result<Exit, Failure> {
             later(&waits, ui);
             Ok(Exit::Waits)
         }
-        End::Interrupted(waits) if waits.is_empty() => {
+        End::Left(exit, waits) if waits.is_empty() => {
             ui.note(&format!(
                 "left; the turn goes on: `holdpoint attach {session}` shows it, `holdpoint cancel {session}` ends it"
             ));
-            Ok(Exit::Interrupted)
+            Ok(exit)
         }
-        End::Interrupted(waits) => {
+        End::Left(exit, waits) => {
             later(&waits, ui);
-            Ok(Exit::Interrupted)
+            Ok(exit)
         }
         End::Gone(reason) => {
             Err(Failure::new(Exit::Error, "session_gone", format!("the session was {reason}"))

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::absolute;
+use super::{absolute, is_there};
 use crate::cli::SessionsArgs;
 use crate::connect::Settings;
 use crate::exit::{Exit, Failure};
@@ -35,6 +35,9 @@ pub(crate) async fn run(settings: &Settings, args: SessionsArgs, ui: &mut Ui) ->
         }
     };
     rows.truncate(limit);
+    if rows.is_empty() && args.cwd.is_some() {
+        is_there(settings, &cwd)?;
+    }
     ui.line(&json!({"sessions": rows, "more": more}));
     let text = render::sessions(&rows, more, Timestamp::now(), ui.width, ui.paint);
     ui.block(&text);

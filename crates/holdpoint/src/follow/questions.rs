@@ -10,7 +10,7 @@ use holdpoint_model::ids::QuestionId;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{End, Follow, Mode};
+use super::{End, Follow, Mode, Until};
 use crate::ask::{Asking, Step};
 use crate::exit::Failure;
 use crate::render::{self, answered_by, one_line};
@@ -24,6 +24,13 @@ impl Follow<'_> {
         for view in questions {
             self.arrived(view);
         }
+    }
+
+    /// Shows what the session waits for, and that the prompt waits behind it.
+    pub(crate) fn waits_first(&mut self, questions: Vec<QuestionView>) {
+        self.ui.note("the session waits for a decision; the prompt is queued behind it");
+        self.told_of_queue = true;
+        self.show_open(questions);
     }
 
     /// This question was answered from here before.
@@ -79,13 +86,14 @@ impl Follow<'_> {
             return;
         }
         self.open.push(view.clone());
-        let command = render::answer_command(&view);
+        let command = view.takes_answers().then(|| render::answer_command(&view));
         self.ui.line(&json!({"type": "question", "question": view, "answerCommand": command}));
         match self.mode {
-            Mode::Ask if self.asking.is_none() => self.ask(view),
-            Mode::Ask => self.waiting.push_back(view),
             Mode::Park => self.park_at = Some(Instant::now() + BATCH),
-            Mode::Show => {
+            Mode::Ask if view.takes_answers() && self.asking.is_none() => self.ask(view),
+            Mode::Ask if view.takes_answers() => self.waiting.push_back(view),
+            // What takes no answer is not asked for one.
+            Mode::Ask | Mode::Show => {
                 let text = format!(
                     "\n{}{}",
                     render::question(&view, false, self.ui.paint),
@@ -165,7 +173,12 @@ impl Follow<'_> {
                 render::settled(&view, &who, declined, resolved.answers.as_ref(), option)
             }
         };
-        self.ui.note(&text);
+        if self.until == Until::Left && self.asking.is_none() {
+            // A part of what is shown of the session.
+            self.ui.block(&format!("{text}\n"));
+        } else {
+            self.ui.note(&text);
+        }
         self.forget(&view.question_id);
         if self.open.is_empty() {
             self.park_at = None;

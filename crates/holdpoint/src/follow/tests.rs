@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::{End, Follow, Mode, Until};
 use crate::fake_daemon::{FakeDaemon, SESSION, asks, colour, ends, says, tool};
 use crate::input::Input;
+use crate::leave::Leave;
 use crate::ui::Ui;
 use crate::ui::fake::{Screen, ui};
 
@@ -42,8 +43,9 @@ impl Terminal {
         let accepted = daemon.prompt(&session, "do it").await.unwrap();
         let events = daemon.events(&session, Cursor::after(accepted.last_event_id, accepted.event_epoch));
         let until = Until::Prompt(PromptId::new("p1").unwrap());
-        let mut follow = Follow::new(daemon, session, events, &mut self.ui, mode, until)
-            .with_input(self.input.take().unwrap());
+        let mut follow =
+            Follow::new(daemon, session, events, &mut self.ui, Leave::listen().unwrap(), (mode, until))
+                .with_input(self.input.take().unwrap());
         let (end, ()) = tokio::join!(follow.run(), person);
         end.unwrap()
     }
@@ -98,8 +100,8 @@ async fn a_question_is_picked_right_here_and_the_turn_goes_on() {
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
-        or type your own answer; d = decline
-    Colour> there is no option 7, only 1 to 2
+        or type your own words (after = just as they are); d declines
+    Colour> there is no option 7, only 1 to 2; as your own words it is =7
     Colour> ✓ q_1: answered: Blue; the agent has it
     Blue it is.
     ");
@@ -125,7 +127,7 @@ async fn q6_arrow_keys_are_no_answer() {
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
-        or type your own answer; d = decline
+        or type your own words (after = just as they are); d declines
     Colour> control characters (an arrow key sends some), or what is not UTF-8, are no answer
     Colour> ✓ q_1: answered: Blue; the agent has it
     ");
@@ -133,9 +135,14 @@ async fn q6_arrow_keys_are_no_answer() {
 
 #[tokio::test]
 async fn what_becomes_of_a_question_after_its_agent_is_the_daemons_word() {
-    for (restorable, words) in [
-        (false, "it stays open, but the daemon can't ask it again now"),
-        (true, "it stays open, and is asked again when its session is loaded or it is answered"),
+    for (restorable, answerable, words) in [
+        (
+            false,
+            false,
+            "it stays open, and takes no answer while the daemon runs without --restore-ask-user-question",
+        ),
+        (false, true, "it stays open and can't be asked again, but its turn goes on with an answer"),
+        (true, true, "it stays open, and is asked again when its session is loaded or it is answered"),
     ] {
         let mut terminal = Terminal::asked().await;
         let (fake, asked) = (terminal.fake.clone(), terminal.sees("Colour> "));
@@ -145,6 +152,7 @@ async fn what_becomes_of_a_question_after_its_agent_is_the_daemons_word() {
                 let mut left = colour("q_1");
                 left["live"] = false.into();
                 left["restorable"] = restorable.into();
+                left["answerable"] = answerable.into();
                 fake.question(left);
                 fake.publish(&[
                     json!({"type": "permission_resolved", "data": {"requestId": "r1", "questionId": "q_1",
@@ -191,7 +199,7 @@ async fn when_somebody_else_answers_the_person_is_told_who_and_the_turn_goes_on(
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
-        or type your own answer; d = decline
+        or type your own words (after = just as they are); d declines
     Colour> 
     q_1: answered: Red, by Ada (slack)
     Red then.
@@ -221,7 +229,7 @@ async fn v4_who_is_second_is_told_who_was_first() {
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
-        or type your own answer; d = decline
+        or type your own words (after = just as they are); d declines
     Colour> this question was answered already
     by Ada (web) at 2026-03-01T10:00:00Z
     ");
@@ -300,7 +308,7 @@ async fn r1_a_restart_while_the_person_thinks_changes_nothing_for_the_answer() {
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
-        or type your own answer; d = decline
+        or type your own words (after = just as they are); d declines
     Colour> 
     lost the daemon (the stream ended); trying to come back
     the daemon was restarted; the session is resumed
@@ -359,8 +367,15 @@ async fn attaching_shows_the_past_in_short_form_and_asks_what_waits() {
     let attached = daemon.load(&session).await.unwrap();
     let events = daemon.events(&session, Cursor::after(0, attached.event_epoch.clone()));
     let (sees, gone) = (terminal.sees("Colour> "), terminal.fake.clone());
-    let mut follow = Follow::new(daemon, session, events, &mut terminal.ui, Mode::Ask, Until::Left)
-        .with_input(terminal.input.take().unwrap());
+    let mut follow = Follow::new(
+        daemon,
+        session,
+        events,
+        &mut terminal.ui,
+        Leave::listen().unwrap(),
+        (Mode::Ask, Until::Left),
+    )
+    .with_input(terminal.input.take().unwrap());
     for event in &attached.compacted_replay {
         follow.show_past(event);
     }
@@ -379,7 +394,7 @@ async fn attaching_shows_the_past_in_short_form_and_asks_what_waits() {
     ? Colour: Which colour?
         1  Red   warm
         2  Blue  cold
-        or type your own answer; d = decline
+        or type your own words (after = just as they are); d declines
     Colour>
     ");
 }

@@ -3,6 +3,7 @@
 use holdpoint_client::{Kind, QuestionView, SessionRow};
 use jiff::Timestamp;
 
+use super::advice::START_WITH_FLAG;
 use super::{Paint, one_line};
 use crate::resolve::SHORTEST;
 
@@ -23,16 +24,31 @@ pub(crate) fn inbox(questions: &[QuestionView], now: Timestamp, width: usize, pa
             Kind::Permission => format!("[permission] {}", view.title),
             Kind::UserQuestion | Kind::Other(_) => view.title.clone(),
         };
-        if view.restorable == Some(false) && !view.live {
-            what.push_str(" (can't be asked again now)");
+        if !view.takes_answers() {
+            what.insert_str(0, "[*] ");
         }
         let place = view.workspace_cwd.as_deref().map_or_else(String::new, tail);
         vec![id.clone(), age(view.asked_at.as_deref(), now), name, place, what]
     });
     let mut text = table(&["ID", "AGE", "SESSION", "WORKSPACE", "QUESTION"], rows.collect(), width, paint);
-    text.push_str(&paint.dim(
-        "\n`holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers it. An ID here is the end of one.\n",
-    ));
+    let stuck = questions.iter().filter(|view| !view.takes_answers()).count();
+    if stuck > 0 {
+        // A width cuts a line, but not a reason.
+        text.push_str(&format!(
+            "\n[*] takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question;\n    \
+             {START_WITH_FLAG}\n"
+        ));
+    }
+    let answers = match stuck {
+        0 => ", `holdpoint answer ID` answers it",
+        _ if stuck < questions.len() => ", `holdpoint answer ID` answers one without the mark",
+        _ => "",
+    };
+    text.push_str(
+        &paint.dim(&format!(
+            "\n`holdpoint inbox ID` shows one whole{answers}. An ID here is the end of one.\n"
+        )),
+    );
     text
 }
 
@@ -66,15 +82,19 @@ pub(crate) fn sessions(
 }
 
 fn state(row: &SessionRow) -> String {
-    let waits = row.pending_interaction_count.max(1);
-    if row.is_waiting_for_user_question && row.is_waiting_for_permission {
+    let waits = row.pending_interaction_count.max(row.open_question_count).max(1);
+    // One that nobody asks waits all the same (I6).
+    let asks = row.is_waiting_for_user_question || row.open_question_count > row.pending_interaction_count;
+    if asks && row.is_waiting_for_permission {
         format!("waits ({waits} decisions)")
-    } else if row.is_waiting_for_user_question {
+    } else if asks {
         if waits > 1 { format!("waits ({waits} questions)") } else { "waits (a question)".to_owned() }
     } else if row.is_waiting_for_permission {
         "waits (a permission)".to_owned()
     } else if row.has_active_prompt {
         "runs".to_owned()
+    } else if row.live == Some(false) {
+        "stored".to_owned()
     } else {
         "idle".to_owned()
     }
@@ -170,7 +190,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::render::question::samples::{colour, write_file};
+    use crate::render::question::samples::{colour, unanswerable, write_file};
 
     fn now() -> Timestamp {
         "2026-03-01T13:00:05Z".parse().unwrap()
@@ -190,6 +210,25 @@ mod tests {
 
         `holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers it. An ID here is the end of one.
         ");
+        insta::assert_snapshot!(inbox(&[unanswerable(), colour(false)], now(), 100, Paint::new(false)), @"
+        ID        AGE  SESSION                   WORKSPACE   QUESTION
+        cdef0123  3 h  0195aaaa Redo the header  /proj/site  [*] Which colour should the header have?
+        cdef0123  3 h  0195aaaa Redo the header  /proj/site  Which colour should the header have?
+
+        [*] takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question;
+            stop the daemon, and start it with --restore-ask-user-question
+
+        `holdpoint inbox ID` shows one whole, `holdpoint answer ID` answers one without the mark. An ID here is the end of one.
+        ");
+        insta::assert_snapshot!(inbox(&[unanswerable()], now(), 100, Paint::new(false)), @"
+        ID        AGE  SESSION                   WORKSPACE   QUESTION
+        cdef0123  3 h  0195aaaa Redo the header  /proj/site  [*] Which colour should the header have?
+
+        [*] takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question;
+            stop the daemon, and start it with --restore-ask-user-question
+
+        `holdpoint inbox ID` shows one whole. An ID here is the end of one.
+        ");
         insta::assert_snapshot!(inbox(&[], now(), 100, Paint::new(false)), @"Nothing waits for you.");
     }
 
@@ -206,13 +245,22 @@ mod tests {
             row(
                 json!({"sessionId": "0195bbbb-0000-7000-8000-000000000002", "hasActivePrompt": true, "clientCount": 2}),
             ),
-            row(json!({"sessionId": "0195bbbc-0000-7000-8000-000000000003", "displayName": null})),
+            row(
+                json!({"sessionId": "0195bbbc-0000-7000-8000-000000000003", "displayName": null, "live": true}),
+            ),
+            row(json!({"sessionId": "0195bbbd-0000-7000-8000-000000000004", "live": false})),
+            // Its question is not asked now.
+            row(
+                json!({"sessionId": "0195bbbe-0000-7000-8000-000000000005", "live": true, "openQuestionCount": 2}),
+            ),
         ];
         insta::assert_snapshot!(sessions(&rows, true, now(), 100, Paint::new(false)), @"
-        ID        AGE  STATE               CLIENTS  TITLE
-        0195aaaa  2 d  waits (a question)  0        Redo the header
-        0195bbbb  2 d  runs                2        Redo the header
-        0195bbbc  2 d  idle                0
+        ID        AGE  STATE                CLIENTS  TITLE
+        0195aaaa  2 d  waits (a question)   0        Redo the header
+        0195bbbb  2 d  runs                 2        Redo the header
+        0195bbbc  2 d  idle                 0
+        0195bbbd  2 d  stored               0        Redo the header
+        0195bbbe  2 d  waits (2 questions)  0        Redo the header
 
         There are more: --limit N.
         ");

@@ -1,18 +1,22 @@
 //! What people see, as pure functions from data to text.
 
+mod advice;
 mod diff;
 mod lists;
+mod outcome;
 mod question;
 mod tool;
 
 use holdpoint_client::AnsweredBy;
 
+pub(crate) use advice::{
+    START_WITH_FLAG, answer_command, asked, next_step, parked, still_open, takes_none, unasked,
+};
 pub(crate) use lists::{age, inbox, sessions};
+pub(crate) use outcome::{closed_because, in_history, unrecorded, whole};
 #[cfg(test)]
 pub(crate) use question::samples;
-pub(crate) use question::{
-    answer_command, asked, parked, question, receipt, settled, still_open, unasked, whole,
-};
+pub(crate) use question::{question, receipt, settled};
 pub(crate) use tool::{Seen, tool_line};
 
 /// Text from an agent, a person or a daemon, made harmless for a terminal: control characters are shown, not

@@ -1,6 +1,6 @@
 //! Questions and permissions, and how they ended.
 
-use holdpoint_client::{Kind, OptionView, QuestionView, Receipt, ReceiptStatus, State};
+use holdpoint_client::{Kind, OptionView, QuestionView, Receipt, ReceiptStatus};
 use holdpoint_model::question::Question;
 use serde_json::Value;
 
@@ -10,11 +10,28 @@ use super::{Paint, indented, one_line, plain};
 /// Most lines of a call's arguments that are shown.
 const ARGUMENT_LINES: usize = 40;
 
-/// A question in full, as somebody who has to answer it sees it: `here`, or later by a command.
+/// How a question that is shown can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Right here, by typing.
+    Here,
+    /// Later, by a command.
+    Later,
+    /// Not now: nothing invites to it.
+    None,
+}
+
+/// A question in full, as somebody who has to answer it sees it: `here`, or later by a command. Where no answer is
+/// taken, none is invited.
 pub(crate) fn question(view: &QuestionView, here: bool, paint: Paint) -> String {
+    let way = match (here, view.takes_answers()) {
+        (true, _) => Way::Here,
+        (false, true) => Way::Later,
+        (false, false) => Way::None,
+    };
     let mut text = String::new();
-    if view.kind == Kind::Permission || view.questions.is_empty() {
-        permission(&mut text, view, here, paint);
+    if is_permission(view) {
+        permission(&mut text, view, way, paint);
         return text;
     }
     let many = view.questions.len() > 1;
@@ -22,19 +39,18 @@ pub(crate) fn question(view: &QuestionView, here: bool, paint: Paint) -> String 
         text.push_str(&format!("{} {} questions\n", paint.yellow("?"), view.questions.len()));
     }
     for (index, question) in view.questions.iter().enumerate() {
-        text.push_str(&part(question, many.then_some(index), here, paint));
+        text.push_str(&part(question, many.then_some(index), way, paint));
     }
     text
 }
 
+pub(super) fn is_permission(view: &QuestionView) -> bool {
+    view.kind == Kind::Permission || view.questions.is_empty()
+}
+
 /// One part of a question. The index is shown where there are several.
-fn part(question: &Question, index: Option<usize>, here: bool, paint: Paint) -> String {
-    let mark = match index {
-        Some(index) => format!("  [{index}]"),
-        None => paint.yellow("?"),
-    };
-    let mut text =
-        format!("{mark} {}: {}\n", paint.bold(&one_line(&question.header, 60)), plain(&question.question));
+fn part(question: &Question, index: Option<usize>, way: Way, paint: Paint) -> String {
+    let mut text = heading(question, index, paint);
     let indent = if index.is_some() { "      " } else { "    " };
     let width = question.options.iter().map(|option| plain(&option.label).chars().count()).max().unwrap_or(0);
     for (number, option) in question.options.iter().enumerate() {
@@ -44,16 +60,41 @@ fn part(question: &Question, index: Option<usize>, here: bool, paint: Paint) -> 
         text.push_str(&format!("{indent}{}  {}{pad}  {description}\n", number + 1, paint.cyan(&label)));
     }
     let several = if question.multi_select { "several may be picked; " } else { "" };
-    let how = match (here, index) {
-        (true, _) => "or type your own answer; d = decline".to_owned(),
-        (false, None) => "or --text with your own words; or --decline".to_owned(),
-        (false, Some(index)) => format!("or --answer {index}= with your own words"),
+    let how = match (way, index) {
+        (Way::Here, _) => "or type your own words (after = just as they are); d declines".to_owned(),
+        (Way::Later, None) => "or --text with your own words; or --decline".to_owned(),
+        (Way::Later, Some(index)) => format!("or --answer {index}= with your own words"),
+        (Way::None, _) => return text,
     };
     text.push_str(&format!("{indent}{}\n", paint.dim(&format!("{several}{how}"))));
     text
 }
 
-fn permission(text: &mut String, view: &QuestionView, here: bool, paint: Paint) {
+/// What one part asks.
+pub(super) fn heading(question: &Question, index: Option<usize>, paint: Paint) -> String {
+    let mark = match index {
+        Some(index) => format!("  [{index}]"),
+        None => paint.yellow("?"),
+    };
+    format!("{mark} {}: {}\n", paint.bold(&one_line(&question.header, 60)), plain(&question.question))
+}
+
+fn permission(text: &mut String, view: &QuestionView, way: Way, paint: Paint) {
+    text.push_str(&action(view, paint));
+    let how = match way {
+        Way::Here => "d = refuse",
+        Way::Later => "or --decline",
+        Way::None => return,
+    };
+    for (number, option) in view.options.iter().enumerate() {
+        text.push_str(&format!("    {}  {}\n", number + 1, paint.cyan(&option_label(option))));
+    }
+    text.push_str(&format!("    {}\n", paint.dim(how)));
+}
+
+/// What a permission is asked for.
+pub(super) fn action(view: &QuestionView, paint: Paint) -> String {
+    let mut text = String::new();
     let action = view.action.clone().unwrap_or_default();
     let title = action.title.clone().filter(|title| !title.is_empty()).unwrap_or_else(|| view.title.clone());
     text.push_str(&format!(
@@ -83,13 +124,10 @@ fn permission(text: &mut String, view: &QuestionView, here: bool, paint: Paint) 
     {
         text.push_str(&arguments(input));
     }
-    for (number, option) in view.options.iter().enumerate() {
-        text.push_str(&format!("    {}  {}\n", number + 1, paint.cyan(&option_label(option))));
-    }
-    text.push_str(&format!("    {}\n", paint.dim(if here { "d = refuse" } else { "or --decline" })));
+    text
 }
 
-fn option_label(option: &OptionView) -> String {
+pub(super) fn option_label(option: &OptionView) -> String {
     one_line(if option.label.is_empty() { &option.option_id } else { &option.label }, 80)
 }
 
@@ -122,99 +160,6 @@ fn arguments(input: &Value) -> String {
     shown
 }
 
-/// Everything about one question: `holdpoint inbox ID`. `page` is the address of the question in a browser.
-pub(crate) fn whole(view: &QuestionView, age: &str, page: &str, paint: Paint) -> String {
-    let mut text = question(view, false, paint);
-    let mut row = |name: &str, value: String| {
-        text.push_str(&format!("{} {value}\n", paint.dim(&format!("{name:>10}"))))
-    };
-    row("question", format!("{}, generation {}", view.question_id, view.generation));
-    let session = match &view.session_title {
-        Some(title) => format!("{} ({})", view.session_id, one_line(title, 60)),
-        None => view.session_id.to_string(),
-    };
-    row("session", session);
-    if let Some(cwd) = &view.workspace_cwd {
-        row("workspace", one_line(cwd, 200));
-    }
-    if let Some(at) = &view.asked_at {
-        row("asked", format!("{} ({age} ago)", one_line(at, 40)));
-    }
-    row("state", state(view));
-    if let Some(outcome) = &view.outcome {
-        for line in outcome_lines(outcome) {
-            row("outcome", line);
-        }
-    }
-    if !view.shown.is_empty() {
-        let shown: Vec<String> = view.shown.iter().map(|shown| one_line(&shown.surface, 30)).collect();
-        row("shown on", shown.join(", "));
-    }
-    row("page", one_line(page, 400));
-    if view.state == State::Open {
-        text.push_str(&format!("\nanswer it with\n  {}\n", answer_command(view)));
-    }
-    text
-}
-
-fn state(view: &QuestionView) -> String {
-    match &view.state {
-        State::Open if view.live => "open, being asked".to_owned(),
-        State::Open if view.restorable == Some(false) => {
-            "open, but the daemon can't ask it again now (`holdpoint doctor` says whether \
-             --restore-ask-user-question is on)"
-                .to_owned()
-        }
-        State::Open => "open; its session is asleep and wakes with the answer".to_owned(),
-        State::Answered => "answered".to_owned(),
-        State::Declined => "declined".to_owned(),
-        State::Closed => "closed without an answer".to_owned(),
-        State::Other(other) => one_line(other, 40),
-    }
-}
-
-fn outcome_lines(outcome: &Value) -> Vec<String> {
-    match outcome {
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| format!("{}: {}", one_line(key, 40), one_line(&in_words(value), 200)))
-            .collect(),
-        Value::String(text) => vec![one_line(text, 200)],
-        other => vec![one_line(&other.to_string(), 200)],
-    }
-}
-
-/// A value as a person writes it: texts alone, and of an object its values.
-fn in_words(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Object(map) => map.values().map(in_words).collect::<Vec<_>>().join(", "),
-        other => other.to_string(),
-    }
-}
-
-/// The exact command that answers it; what has to be filled in is in angle brackets.
-pub(crate) fn answer_command(view: &QuestionView) -> String {
-    let what = match (&view.kind, view.questions.as_slice()) {
-        (Kind::UserQuestion, [_]) | (Kind::Permission, _) | (_, []) => "<number or label>".to_owned(),
-        (_, parts) => (0..parts.len())
-            .map(|i| format!("--answer {i}=<number, label or text>"))
-            .collect::<Vec<_>>()
-            .join(" "),
-    };
-    format!("holdpoint answer {} {what}", view.question_id)
-}
-
-/// One line: this one waits.
-pub(crate) fn parked(view: &QuestionView, paint: Paint) -> String {
-    format!("{} waits; answer it with\n  {}\n", paint.bold(view.question_id.as_str()), answer_command(view))
-}
-
-/// One line: it is asked once more.
-pub(crate) fn asked(view: &QuestionView) -> String {
-    format!("{} is asked again, and still waits for its answer", view.question_id)
-}
-
 /// What a receipt says.
 pub(crate) fn receipt(receipt: &Receipt, view: &QuestionView, paint: Paint) -> String {
     let option = receipt.more.get("optionId").and_then(Value::as_str);
@@ -234,35 +179,6 @@ pub(crate) fn receipt(receipt: &Receipt, view: &QuestionView, paint: Paint) -> S
     format!("{} {}: {what}{delivery}\n", paint.green("✓"), receipt.question_id)
 }
 
-/// A question that is not asked any more, and stays open. `now` is what the daemon says of it, if it does.
-pub(crate) fn unasked(view: &QuestionView, cause: &str, now: Option<&QuestionView>) -> String {
-    let why = match cause {
-        "agent_gone" => "its agent ended",
-        "timed_out" => "nobody answered in time",
-        "session_closed" => "its session was closed",
-        "aborted" => "its turn was stopped",
-        _ => "its asking ended",
-    };
-    let then = match now {
-        Some(now) if now.state == State::Open => still_open(now),
-        Some(now) => format!("it is {}", state(now)),
-        None => "what becomes of it `holdpoint inbox` tells".to_owned(),
-    };
-    format!("{}: {why}; {then}", view.question_id)
-}
-
-/// What an open question waits for, by the daemon's word.
-pub(crate) fn still_open(view: &QuestionView) -> String {
-    if view.live {
-        "it is being asked, and waits for its answer"
-    } else if view.restorable == Some(false) {
-        "it stays open, but the daemon can't ask it again now"
-    } else {
-        "it stays open, and is asked again when its session is loaded or it is answered"
-    }
-    .to_owned()
-}
-
 /// How a question ended that somebody else, or nobody, answered.
 pub(crate) fn settled(
     view: &QuestionView,
@@ -277,18 +193,21 @@ pub(crate) fn settled(
     format!("{}: {}, by {who}", view.question_id, answers_text(view, answers, option))
 }
 
+/// The answer to one part: a text, or several picks.
+pub(super) fn answer_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => one_line(text, 200),
+        Value::Array(list) => {
+            let texts = list.iter().filter_map(Value::as_str).map(|text| one_line(text, 100));
+            texts.collect::<Vec<_>>().join(", ")
+        }
+        other => one_line(&other.to_string(), 200),
+    }
+}
+
 /// Answers of a receipt or an event: a map from index to text; of a permission the chosen option.
 fn answers_text(view: &QuestionView, answers: Option<&Value>, option: Option<&str>) -> String {
-    let text = |value: &Value| match value {
-        Value::String(text) => one_line(text, 200),
-        Value::Array(list) => list
-            .iter()
-            .filter_map(Value::as_str)
-            .map(|text| one_line(text, 100))
-            .collect::<Vec<_>>()
-            .join(", "),
-        other => one_line(&other.to_string(), 200),
-    };
+    let text = answer_text;
     match answers.and_then(Value::as_object) {
         Some(map) if map.len() == 1 => format!("answered: {}", map.values().map(text).collect::<String>()),
         Some(map) if !map.is_empty() => {
@@ -326,6 +245,13 @@ pub(crate) mod samples {
             "workspaceCwd": "/proj/site", "sessionTitle": "Redo the header", "askedAt": "2026-03-01T10:00:00Z",
             "live": false, "restorable": true, "shown": [{"surface": "web"}]
         }))
+    }
+
+    /// One that waits where the daemon runs without the flag, after a restart.
+    pub(crate) fn unanswerable() -> QuestionView {
+        let mut view = colour(false);
+        (view.restorable, view.answerable) = (Some(false), Some(false));
+        view
     }
 
     pub(crate) fn two_parts() -> QuestionView {
@@ -377,7 +303,6 @@ mod tests {
     use super::samples::{colour, shell, two_parts, write_file};
     use super::*;
 
-    const PAGE: &str = "http://127.0.0.1:4170/q/q_01abcdef0123";
     const PLAIN: fn() -> Paint = || Paint::new(false);
 
     #[test]
@@ -386,18 +311,18 @@ mod tests {
         ? Colour: Which colour should the header have?
             1  Red        warm and loud
             2  Pale blue  cold and calm
-            or type your own answer; d = decline
+            or type your own words (after = just as they are); d declines
         ");
         insta::assert_snapshot!(question(&two_parts(), true, PLAIN()), @"
         ? 2 questions
           [0] Colour: Which colour should the header have?
               1  Red        warm and loud
               2  Pale blue  cold and calm
-              several may be picked; or type your own answer; d = decline
+              several may be picked; or type your own words (after = just as they are); d declines
           [1] Size: And which size?
               1  Small  …
               2  Large  …
-              or type your own answer; d = decline
+              or type your own words (after = just as they are); d declines
         ");
     }
 
@@ -424,79 +349,6 @@ mod tests {
             2  Always allow
             3  Refuse
             d = refuse
-        ");
-    }
-
-    #[test]
-    fn d2_one_question_whole() {
-        insta::assert_snapshot!(whole(&colour(false), "3 h", PAGE, PLAIN()), @"
-        ? Colour: Which colour should the header have?
-            1  Red        warm and loud
-            2  Pale blue  cold and calm
-            or --text with your own words; or --decline
-          question q_01abcdef0123, generation 2
-           session 0195aaaa-0000-7000-8000-000000000001 (Redo the header)
-         workspace /proj/site
-             asked 2026-03-01T10:00:00Z (3 h ago)
-             state open; its session is asleep and wakes with the answer
-          shown on web
-              page http://127.0.0.1:4170/q/q_01abcdef0123
-
-        answer it with
-          holdpoint answer q_01abcdef0123 <number or label>
-        ");
-        let mut answered = two_parts();
-        answered.state = State::Answered;
-        answered.outcome =
-            Some(json!({"answeredBy": {"name": "Ada"}, "answers": {"0": "Red"}, "status": "answered"}));
-        insta::assert_snapshot!(whole(&answered, "2 d", PAGE, PLAIN()), @r#"
-        ? 2 questions
-          [0] Colour: Which colour should the header have?
-              1  Red        warm and loud
-              2  Pale blue  cold and calm
-              several may be picked; or --answer 0= with your own words
-          [1] Size: And which size?
-              1  Small  …
-              2  Large  …
-              or --answer 1= with your own words
-          question q_01abcdef0123, generation 2
-           session 0195aaaa-0000-7000-8000-000000000001 (Redo the header)
-         workspace /proj/site
-             asked 2026-03-01T10:00:00Z (2 d ago)
-             state answered
-           outcome answeredBy: Ada
-           outcome answers: Red
-           outcome status: answered
-          shown on web
-              page http://127.0.0.1:4170/q/q_01abcdef0123
-        "#);
-    }
-
-    #[test]
-    fn s3_a_question_that_can_not_be_asked_now_says_why() {
-        let mut view = colour(false);
-        view.restorable = Some(false);
-        assert!(state(&view).contains("--restore-ask-user-question"));
-        assert!(still_open(&view).contains("can't ask it again"));
-        let gone = unasked(&view, "agent_gone", None);
-        assert!(
-            gone.contains("holdpoint inbox") && !gone.contains("stays open"),
-            "nothing is assumed: {gone}"
-        );
-        view.state = State::Closed;
-        let closed = unasked(&view, "agent_gone", Some(&view));
-        assert!(closed.ends_with("its agent ended; it is closed without an answer"), "{closed}");
-    }
-
-    #[test]
-    fn how_to_answer_later() {
-        insta::assert_snapshot!(parked(&colour(false), PLAIN()), @"
-        q_01abcdef0123 waits; answer it with
-          holdpoint answer q_01abcdef0123 <number or label>
-        ");
-        insta::assert_snapshot!(parked(&two_parts(), PLAIN()), @"
-        q_01abcdef0123 waits; answer it with
-          holdpoint answer q_01abcdef0123 --answer 0=<number, label or text> --answer 1=<number, label or text>
         ");
     }
 

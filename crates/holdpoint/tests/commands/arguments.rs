@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{NOBODY, err, json_lines, out, run};
+use crate::{NOBODY, command, err, json_lines, out, run};
 
 #[tokio::test]
 async fn usage_errors_are_exit_code_2_and_json_if_wanted() {
@@ -76,4 +76,28 @@ async fn s1_the_old_form_of_the_agents_flag_is_its_subcommand() {
     let new = run(NOBODY, &["acp", "--help"]).await;
     assert_eq!(out(&old), out(&new));
     assert_eq!(old.status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_daemon_is_looked_for_where_the_configuration_has_it_listen() {
+    let fake = crate::fake_daemon::FakeDaemon::start().await;
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("holdpoint/holdpoint.toml");
+    std::fs::create_dir(home.path().join("holdpoint")).unwrap();
+    let port = fake.url.rsplit_once(':').unwrap().1;
+    std::fs::write(&file, format!("[serve]\nport = {port}\n")).unwrap();
+    let in_home = |line: &[&str]| {
+        let mut command = command("", line);
+        command.env("XDG_CONFIG_HOME", home.path());
+        command
+    };
+    let output = in_home(&["inbox"]).output().await.unwrap();
+    assert_eq!(out(&output), "Nothing waits for you.\n", "{}", err(&output));
+    // A word of the person's own goes before it.
+    let output = in_home(&["inbox", "--url", NOBODY]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(5));
+    std::fs::write(&file, "[serve]\nprot = 1\n").unwrap();
+    let output = in_home(&["doctor", "--url", &fake.url]).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out(&output).contains("did you mean `port`?"), "{}", out(&output));
 }

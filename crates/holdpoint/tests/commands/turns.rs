@@ -81,6 +81,86 @@ async fn a_question_without_a_terminal_stays_parked_with_exit_code_3() {
     assert!(!fake.seen().iter().any(|(path, _)| path.ends_with("/answer")));
 }
 
+/// A session with a question that nobody asks now.
+async fn with_one_that_nobody_asks(answerable: bool) -> FakeDaemon {
+    let fake = FakeDaemon::start().await;
+    let mut question = colour("q_01");
+    question["live"] = false.into();
+    question["restorable"] = false.into();
+    question["answerable"] = answerable.into();
+    fake.question(question);
+    fake.on_prompt(vec![says("Done."), ends("end_turn")]);
+    fake
+}
+
+#[tokio::test]
+async fn r2_no_prompt_closes_a_question_before_somebody_was_told() {
+    let sent = |fake: &FakeDaemon| fake.seen().iter().any(|(path, _)| path.ends_with("/prompt"));
+    let fake = with_one_that_nobody_asks(false).await;
+    let output = run(&fake.url, &["prompt", "--session", SESSION, "do it"]).await;
+    assert_eq!(output.status.code(), Some(3));
+    assert!(!sent(&fake));
+    assert!(fake.seen().last().unwrap().0.ends_with("/detach"), "nobody stays attached");
+    insta::assert_snapshot!(err(&output), @"
+    error: nothing was sent: nobody asks what waits in this session, and the prompt would close it without an answer
+      q_01: Which colour?
+      it takes no answer now: nobody asks it, and the daemon runs without --restore-ask-user-question
+      next: stop the daemon, and start it with --restore-ask-user-question; then holdpoint answer q_01 <number or label>
+      next: or send the prompt all the same, with --close-question
+    ");
+    let output = run(&fake.url, &["prompt", "--session", SESSION, "do it", "--json"]).await;
+    let error: Value = serde_json::from_str(&err(&output)).unwrap();
+    assert_eq!((&error["code"], &error["waits"]), (&json!("question_waits"), &json!(["q_01"])));
+
+    let output = run(&fake.url, &["prompt", "--session", SESSION, "--close-question", "do it"]).await;
+    assert_eq!(output.status.code(), Some(0));
+    assert!(sent(&fake));
+    insta::assert_snapshot!(err(&output), @"
+    q_01 (Which colour?) is closed without an answer: the prompt goes before it
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
+    ");
+
+    // One that takes an answer, though it can't be asked again.
+    let fake = with_one_that_nobody_asks(true).await;
+    let output = run(&fake.url, &["prompt", "--session", SESSION, "do it"]).await;
+    assert_eq!((output.status.code(), sent(&fake)), (Some(3), false));
+    assert!(err(&output).contains("  next: holdpoint answer q_01 <number or label>\n"), "{}", err(&output));
+
+    // A new session has no question to close.
+    let output = run(&fake.url, &["prompt", "do it"]).await;
+    assert_eq!((output.status.code(), sent(&fake)), (Some(0), true));
+}
+
+#[tokio::test]
+async fn d5_a_prompt_behind_a_question_that_is_asked_is_queued_and_says_so_once() {
+    let fake = FakeDaemon::start().await;
+    fake.question(colour("q_01"));
+    fake.runs();
+    fake.on_prompt(vec![json!({"type": "pending_prompt_added", "data": {"promptId": "p1"}})]);
+    let output = run(&fake.url, &["prompt", "--session", SESSION, "do it"]).await;
+    assert_eq!(output.status.code(), Some(3));
+    insta::assert_snapshot!(err(&output), @"
+    session 0195aaaa-0000-7000-8000-000000000001 in /proj/site
+    the session waits for a decision; the prompt is queued behind it
+    ");
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_told_to_end_detaches_first() {
+    use rustix::process::Signal;
+    for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let fake = FakeDaemon::start().await;
+        fake.on_prompt(vec![says("Working\n")]);
+        let mut child = command(&fake.url, &["prompt", "x"]).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("Working"));
+        let pid = rustix::process::Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        assert_eq!(child.wait().await.unwrap().code(), Some(code));
+        assert!(fake.seen().iter().any(|(path, _)| path.ends_with("/detach")));
+    }
+}
+
 #[tokio::test]
 async fn ctrl_c_leaves_the_turn_alone() {
     let fake = FakeDaemon::start().await;
